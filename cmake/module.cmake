@@ -1,6 +1,11 @@
-# parascale_module(NAME <name> [LIBRARIES <private third-party targets>])
+# parascale_module(NAME <name> [SANITIZED] [THREADED] [LIBRARIES <private third-party targets>])
 #   builds parascale_<name> from the folder's *.cpp and <name>_test from tests/*_test.cpp, links what layers.cmake allows,
 #   and refuses an edge that does not point downwards.
+#   SANITIZED: the test also runs under ASan and UBSan (label and target `sanitized_tests`: parsers, protocol, checkpoints).
+#   THREADED: the test also runs under TSan (label `threaded`, target `threaded_tests`).
+add_custom_target(sanitized_tests)
+add_custom_target(threaded_tests)
+
 function(parascale_layer_of module out_layer out_depends)
   foreach(row IN LISTS PARASCALE_LAYERS)
     string(REGEX REPLACE " +" ";" cells "${row}")
@@ -30,7 +35,7 @@ function(parascale_check_edges module)
 endfunction()
 
 function(parascale_module)
-  cmake_parse_arguments(ARG "" "NAME" "LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "SANITIZED;THREADED" "NAME" "LIBRARIES" ${ARGN})
   parascale_check_edges(${ARG_NAME})
   parascale_layer_of(${ARG_NAME} layer depends)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
@@ -51,6 +56,15 @@ function(parascale_module)
     add_executable(${ARG_NAME}_test ${tests})
     target_link_libraries(${ARG_NAME}_test PRIVATE ${library} parascale_test_support parascale_warnings GTest::gmock_main ${ARG_LIBRARIES})
     add_test(NAME unit.${ARG_NAME} COMMAND ${ARG_NAME}_test WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-    set_tests_properties(unit.${ARG_NAME} PROPERTIES LABELS fast)
+    set(labels fast)
+    if(ARG_SANITIZED)
+      list(APPEND labels sanitized)
+      add_dependencies(sanitized_tests ${ARG_NAME}_test)
+    endif()
+    if(ARG_THREADED)
+      list(APPEND labels threaded)
+      add_dependencies(threaded_tests ${ARG_NAME}_test)
+    endif()
+    set_tests_properties(unit.${ARG_NAME} PROPERTIES LABELS "${labels}" TIMEOUT 600)
   endif()
 endfunction()

@@ -28,6 +28,15 @@ const CodeInfo& info(Code code) {
 
 std::string code_text(Code code) { return fmt::format("PS{:03}", static_cast<unsigned>(code)); }
 
+std::optional<Code> code_from_text(std::string_view text) {
+  for (const auto& entry : registered_codes()) {
+    if (code_text(entry.code) == text) {
+      return entry.code;
+    }
+  }
+  return std::nullopt;
+}
+
 int exit_code(ErrorKind kind) {
   switch (kind) {
     case ErrorKind::config: return 2;

@@ -34,6 +34,8 @@ const std::vector<CodeInfo>& registered_codes();
 const CodeInfo& info(Code code);
 /// Returns `PS103`.
 std::string code_text(Code code);
+/// The registered code that `PS103` stands for, or nothing.
+std::optional<Code> code_from_text(std::string_view text);
 /// Returns 2, 3, 4, 5, 6 or 70.
 int exit_code(ErrorKind kind);
 /// Returns the specification's name: `config_error`, `dependency_error`, `runtime_error`, `checkpoint_error`, `benchmark_error`, `internal_error`.

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 
 #include "parascale/base/unique_fd.h"
 
@@ -214,6 +215,21 @@ Result<std::string> read_file(FileSystem& files, const std::string& path, std::u
   return content;
 }
 
+std::string read_small_file(const std::string& path) {
+  // Files of /proc and /sys have no size, so they are read until they end.
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string content;
+  char buffer[4096];
+  while (fd.valid() && content.size() < (1U << 20)) {
+    const ssize_t got = ::read(fd.get(), buffer, sizeof buffer);
+    if (got <= 0) {
+      break;
+    }
+    content.append(buffer, static_cast<std::size_t>(got));
+  }
+  return content;
+}
+
 Status replace_file(FileSystem& files, const std::string& path, std::string_view content) {
   const std::string temporary = fmt::format("{}.tmp-{}", path, getpid());
   if (files.exists(temporary)) {
@@ -295,6 +311,17 @@ std::string file_stem(std::string_view path) {
   const std::string name = file_name(path);
   const auto dot = name.rfind('.');
   return dot == std::string::npos || dot == 0 ? name : name.substr(0, dot);
+}
+
+Result<std::string> absolute_path(const std::string& path) {
+  if (path.starts_with('/')) {
+    return path;
+  }
+  const std::unique_ptr<char, void (*)(void*)> directory(getcwd(nullptr, 0), std::free);
+  if (directory == nullptr) {
+    return io_error("find", "the working directory", errno);
+  }
+  return join_path(directory.get(), path);
 }
 
 std::vector<std::string> expand_glob(const std::string& pattern) {

@@ -12,7 +12,7 @@
 
 namespace parascale {
 
-/// An open regular file. Errors: io_failed with operation and path. *thread-compatible*
+/// An open regular file. Errors: io_failed with operation and path. *thread-compatible*; `read_at` may be called by several threads at once.
 class File {
  public:
   virtual ~File() = default;
@@ -74,6 +74,8 @@ FileSystem& real_file_system();
 
 /// Reads a whole regular file; refuses more than `max_bytes`.
 Result<std::string> read_file(FileSystem& files, const std::string& path, std::uint64_t max_bytes = 1ULL << 30);
+/// Content of a small kernel or text file, or an empty string: for /proc and /sys, where absence is an answer.
+std::string read_small_file(const std::string& path);
 /// Writes a new file `path.tmp-<pid>`, syncs it, renames it over `path`, syncs the directory: readers see the old or the new content.
 Status replace_file(FileSystem& files, const std::string& path, std::string_view content);
 /// Makes `path` and its parents; an existing directory is success.
@@ -90,6 +92,8 @@ std::string file_name(std::string_view path);
 /// `a/b/c.tar` -> `c`.
 std::string file_stem(std::string_view path);
 
+/// The path from the root, without resolving symbolic links. Errors: io_failed when the working directory is gone.
+Result<std::string> absolute_path(const std::string& path);
 /// Expands a pattern with `*`, `?` and `[...]` to the sorted existing paths; a path without them expands to itself when it exists.
 std::vector<std::string> expand_glob(const std::string& pattern);
 

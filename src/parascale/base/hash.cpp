@@ -63,4 +63,30 @@ void Xxh3Stream::update(std::span<const std::byte> bytes) {
 std::uint64_t Xxh3Stream::digest_64() const { return XXH3_64bits_digest(state_->raw); }
 std::string Xxh3Stream::digest_128_hex() const { return hex128(XXH3_128bits_digest(state_->raw)); }
 
+struct Sha256Stream::State {
+  EVP_MD_CTX* raw = EVP_MD_CTX_new();
+  State() { PS_CHECK(raw != nullptr && EVP_DigestInit_ex(raw, EVP_sha256(), nullptr) == 1, "SHA-256 is available"); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() { EVP_MD_CTX_free(raw); }
+};
+
+Sha256Stream::Sha256Stream() : state_(std::make_unique<State>()) {}
+Sha256Stream::~Sha256Stream() = default;
+
+void Sha256Stream::update(std::span<const std::byte> bytes) {
+  PS_CHECK(EVP_DigestUpdate(state_->raw, bytes.data(), bytes.size()) == 1, "SHA-256 can be updated");
+}
+
+std::string Sha256Stream::finish_hex() {
+  std::array<unsigned char, 32> digest{};
+  unsigned length = 0;
+  PS_CHECK(EVP_DigestFinal_ex(state_->raw, digest.data(), &length) == 1 && length == digest.size(), "SHA-256 can be finished");
+  std::string out;
+  for (const unsigned char byte : digest) {
+    out += fmt::format("{:02x}", byte);
+  }
+  return out;
+}
+
 }  // namespace parascale

@@ -37,6 +37,23 @@ class Xxh3Stream {
   std::unique_ptr<State> state_;
 };
 
+/// Incremental SHA-256 of a stream. *thread-compatible*
+class Sha256Stream {
+ public:
+  Sha256Stream();
+  ~Sha256Stream();
+  Sha256Stream(const Sha256Stream&) = delete;
+  Sha256Stream& operator=(const Sha256Stream&) = delete;
+
+  void update(std::span<const std::byte> bytes);
+  /// Ends the stream; 64 lower-case hex digits.
+  std::string finish_hex();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
 inline std::span<const std::byte> as_bytes(std::string_view text) {
   return std::as_bytes(std::span<const char>(text.data(), text.size()));
 }

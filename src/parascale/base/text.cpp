@@ -66,6 +66,10 @@ std::optional<std::string> closest(std::string_view word, std::span<const std::s
   std::optional<std::string> best;
   std::size_t best_distance = std::min<std::size_t>(3, std::max<std::size_t>(1, word.size() / 3)) + 1;
   for (const auto& candidate : candidates) {
+    // The distance is at least the difference in length; a very long word is never compared.
+    if (std::max(word.size(), candidate.size()) - std::min(word.size(), candidate.size()) >= best_distance) {
+      continue;
+    }
     const std::size_t distance = edit_distance(word, candidate);
     if (distance < best_distance) {
       best_distance = distance;
@@ -94,7 +98,7 @@ std::string format_bytes(std::uint64_t bytes) {
   static constexpr std::string_view kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
   double value = static_cast<double>(bytes);
   std::size_t unit = 0;
-  while (value >= 1024.0 && unit + 1 < std::size(kUnits)) {
+  while (value >= 1023.5 && unit + 1 < std::size(kUnits)) {  // what would be printed as 1024
     value /= 1024.0;
     ++unit;
   }
@@ -103,13 +107,14 @@ std::string format_bytes(std::uint64_t bytes) {
 
 std::string format_duration(std::chrono::nanoseconds duration) {
   const double seconds = std::chrono::duration<double>(duration).count();
-  if (seconds < 0.001) {
+  // Each bound is where the rounded number would reach the next unit.
+  if (seconds < 0.0009995) {
     return fmt::format("{:.0f} us", seconds * 1e6);
   }
-  if (seconds < 1.0) {
+  if (seconds < 0.9995) {
     return fmt::format("{:.0f} ms", seconds * 1e3);
   }
-  if (seconds < 60.0) {
+  if (seconds < 59.95) {
     return fmt::format("{:.1f} s", seconds);
   }
   const auto whole = static_cast<std::uint64_t>(std::llround(seconds));

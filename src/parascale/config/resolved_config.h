@@ -28,7 +28,8 @@ struct ResolvedField {
   std::vector<Assignment> history;
 };
 
-// The sections. Members carry the canonical key's last part; bounds, defaults, aliases and documentation stand in the settings tables
+// The sections. Members carry the canonical key's last part; bounds, defaults, aliases and documentation stand in the settings
+// tables
 // (`settings_*.cpp`), which are the only declaration of each setting.
 
 struct WorkloadSettings {  // parascale.workload.*
@@ -39,20 +40,20 @@ struct BackendSettings {  // parascale.backend.*
   std::string training_backend;
 };
 
-struct LoaderSettings {  // parascale.data.*
+struct LoaderSettings {                                // parascale.data.*
   std::optional<std::int64_t> dataloader_num_workers;  ///< engine threads; unset = planner, 0 = 1
   bool dataloader_drop_last = false;
 };
 
 struct LrScheduleSettings {  // training.lr_schedule.*
-  std::string type;  ///< constant, linear, cosine
+  std::string type;          ///< constant, linear, cosine
   std::int64_t warmup_steps = 0;
   double min_ratio = 0.0;  ///< lr at the end / peak lr
 };
 
-struct EvaluationSettings {  // training.evaluation.*
-  std::int64_t interval = 0;  ///< steps; 0 = only at the end
-  std::string metric;         ///< top1, top5, loss
+struct EvaluationSettings {     // training.evaluation.*
+  std::int64_t interval = 0;    ///< steps; 0 = only at the end
+  std::string metric;           ///< top1, top5, loss
   std::int64_t batch_size = 0;  ///< 0 = the training batch size
 };
 
@@ -67,29 +68,29 @@ struct TrainingSettings {  // parascale.training.* and training.*
   double strategy_memory_margin = 0.9;
   std::string checkpoint_save_path;  ///< empty = `<run directory>/checkpoints`
   std::int64_t checkpoint_save_interval = 1000;
-  std::int64_t checkpoint_keep_last = 3;     ///< parascale.training.checkpoint_keep_last
+  std::int64_t checkpoint_keep_last = 3;  ///< parascale.training.checkpoint_keep_last
   bool allow_world_size_change_on_resume = false;
-  std::string workload;                       ///< training.workload
-  std::optional<std::int64_t> max_steps;      ///< total, also after a resume
-  std::optional<double> epochs;               ///< total; giving both is an error
+  std::string workload;                   ///< training.workload
+  std::optional<std::int64_t> max_steps;  ///< total, also after a resume
+  std::optional<double> epochs;           ///< total; giving both is an error
   double label_smoothing = 0.0;
-  std::string nonfinite;                      ///< training.nonfinite: stop, skip
+  std::string nonfinite;  ///< training.nonfinite: stop, skip
   LrScheduleSettings lr_schedule;
   EvaluationSettings evaluation;
 };
 
 struct OptimizerSettings {  // optimizer.*
-  std::string type;  ///< adamw, sgd
+  std::string type;         ///< adamw, sgd
   std::array<double, 2> betas{0.9, 0.999};
   double eps = 1e-8;
   double weight_decay = 0.01;
-  double momentum = 0.0;   ///< sgd
-  bool nesterov = false;   ///< sgd
+  double momentum = 0.0;  ///< sgd
+  bool nesterov = false;  ///< sgd
 };
 
-struct RecipeSettings {  // data.recipe.*
-  std::string resize;  ///< bilinear
-  std::int64_t size = 0;  ///< 0 = the model's image size
+struct RecipeSettings {           // data.recipe.*
+  std::string resize;             ///< bilinear
+  std::int64_t size = 0;          ///< 0 = the model's image size
   std::vector<double> mean, std;  ///< one value, or one per channel
 };
 
@@ -99,40 +100,42 @@ struct AffineSettings {  // data.augment.affine.*
   double translate = 0.0;  ///< fraction of the size
 };
 
-struct DataSettings {  // data.*
-  std::string type;  ///< wds, synthetic
+struct DataSettings {                          // data.*
+  std::string type;                            ///< wds, synthetic
   std::vector<std::string> train, validation;  ///< paths or patterns (one text or a list)
   RecipeSettings recipe;
   AffineSettings affine;
-  double max_failure_rate = 0.05;  ///< data.max_failure_rate
+  double max_failure_rate = 0.05;         ///< data.max_failure_rate
   std::int64_t synthetic_samples = 4096;  ///< data.num_samples, for type synthetic
 };
 
 struct ModelSettings {  // model.*
   std::string type;
-  std::int64_t image_size = 224, patch_size = 16, num_channels = 3, hidden_size = 768, num_hidden_layers = 12, num_attention_heads = 12,
-               intermediate_size = 3072, num_labels = 2;
+  std::int64_t image_size = 224, patch_size = 16, num_channels = 3, hidden_size = 768, num_hidden_layers = 12,
+               num_attention_heads = 12, intermediate_size = 3072, num_labels = 2;
   std::string hidden_act;  ///< gelu
   double layer_norm_eps = 1e-12, initializer_range = 0.02, hidden_dropout_prob = 0.0, attention_probs_dropout_prob = 0.0;
   bool qkv_bias = true;
-  std::string init_from;  ///< empty, or a model directory with model.safetensors
+  std::string init_from;                 ///< empty, or a model directory with model.safetensors
   std::vector<std::string> label_names;  ///< empty = LABEL_0 ...
 };
 
 struct RuntimeSettings {  // runtime.*
-  std::string device;  ///< auto, cpu, cuda, npu (alias runtime.accelerator)
-  std::string worker;  ///< auto, cpp, python, fake
-  std::string run_dir;  ///< empty = `runs/<stem>`
+  std::string device;     ///< auto, cpu, cuda, npu (alias runtime.accelerator)
+  std::string worker;     ///< auto, cpp, python, fake
+  std::string run_dir;    ///< empty = `runs/<stem>`
   std::optional<std::int64_t> intra_op_threads;
   std::int64_t hang_deadline_seconds = 300;
   std::int64_t slots = 4;  ///< batch slots of the ring
 };
 
-/// What was asked: every setting typed, with the origin and history of each value. Written to `config.resolved.json`. *thread-compatible*
+/// What was asked: every setting typed, with the origin and history of each value. Written to `config.resolved.json`.
+/// *thread-compatible*
 struct ResolvedConfig {
   static constexpr int kFormatVersion = 1;
-  std::string config_path;  ///< as given; empty when there was no file
-  std::string run_name;     ///< file stem with `-` for `_`
+  std::string config_path;          ///< as given; empty when there was no file
+  std::string run_name;             ///< file stem with `-` for `_`
+  std::int64_t schema_version = 0;  ///< 0 = a file without one (the original's), read like 1
   WorkloadSettings workload;
   BackendSettings backend;
   LoaderSettings loader;
@@ -145,9 +148,16 @@ struct ResolvedConfig {
   std::vector<Error> warnings;
   std::size_t override_count = 0;  ///< values given on the command line
 
+  /// The field of a canonical path, or nullptr.
   const ResolvedField* find(std::string_view path) const;
-  /// The document of `config.resolved.json`.
+  /// The document of `config.resolved.json`: `format_version`, `config_path`, `run_name`, `override_count`, `warnings` [{code,
+  /// message, file, line, column}] and `fields` [{path, value, source, explicitly_set, history [{source, priority, value,
+  /// reason}]}], history oldest first.
   Json to_json() const;
 };
+
+/// Reads what `to_json` wrote; warnings are not restored. Fields this version does not know are ignored.
+/// Errors: artifact_version for another major format, json_invalid for a document that is none of ours.
+Result<ResolvedConfig> resolved_config_from_json(const Json& document);
 
 }  // namespace parascale::config

@@ -183,7 +183,11 @@ Result<std::optional<Frame>> Channel::take() {
   Frame frame{.message = std::move(parsed->message), .descriptors = {}};
   // A frame says how many descriptors it announces, so that none is ever attributed to its neighbour.
   if (frame.message.contains("descriptors")) {
-    PS_ASSIGN(const auto count, frame.message.get<std::uint32_t>("descriptors"));
+    const auto announced = frame.message.get<std::uint32_t>("descriptors");
+    if (!announced.ok()) {
+      return announced.error().wrap(Code::protocol_violation, fmt::format("frame `{}` announces no number of descriptors", frame.type()));
+    }
+    const std::uint32_t count = *announced;
     if (count > received_descriptors_.size()) {
       return violation(fmt::format("frame `{}` announces {} descriptors; {} arrived", frame.type(), count, received_descriptors_.size()));
     }

@@ -12,6 +12,7 @@ namespace parascale::protocol {
 namespace {
 
 constexpr std::uint64_t kMaxSlotBytes = 1ULL << 36;
+constexpr std::uint64_t kMaxRegionBytes = 1ULL << 40;
 
 std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) { return (value + alignment - 1) / alignment * alignment; }
 
@@ -54,6 +55,9 @@ Result<SlotLayout> make_slot_layout(std::vector<TensorField> fields, std::uint32
     offset += *bytes * capacity;
   }
   layout.slot_bytes = align_up(offset, 4096);
+  if (slot_count > kMaxRegionBytes / layout.slot_bytes) {
+    return violation(fmt::format("{} slots of {} bytes are larger than {}", slot_count, layout.slot_bytes, kMaxRegionBytes));
+  }
   if (layout.slot_bytes > kMaxSlotBytes) {
     return violation(fmt::format("a slot of {} bytes is larger than {}", layout.slot_bytes, kMaxSlotBytes));
   }

@@ -47,5 +47,6 @@ function(parascale_torch_module)
   add_executable(torch_test ${tests})
   target_link_libraries(torch_test PRIVATE parascale_torch parascale_test_support parascale_warnings GTest::gmock_main)
   add_test(NAME unit.torch COMMAND torch_test WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  set_tests_properties(unit.torch PROPERTIES LABELS fast)
+  # One thread: the matrices are tiny, and waiting threads would spin beside the other tests.
+  set_tests_properties(unit.torch PROPERTIES LABELS fast ENVIRONMENT OMP_NUM_THREADS=1)
 endfunction()

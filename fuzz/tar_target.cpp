@@ -19,7 +19,9 @@ void tar(Input input) {
       {.max_members = 10'000, .max_extension_bytes = 64U << 10});
   if (scan.ok()) {
     PS_CHECK(scan->members == members, "every member was handed out");
-    PS_CHECK(!scan->damage || (scan->damage->offset_bytes <= input.size() && !scan->damage->reason.empty()), "damage has a place and a reason");
+    // The header that is missing behind a cut member would stand at the next whole block.
+    constexpr std::uint64_t kBlock = 512;
+    PS_CHECK(!scan->damage || (scan->damage->offset_bytes < input.size() + kBlock && !scan->damage->reason.empty()), "damage has a place and a reason");
   } else {
     PS_CHECK(scan.error().code() == Code::archive_damaged, "bytes in memory can only be damaged");
   }

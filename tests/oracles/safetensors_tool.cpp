@@ -1,6 +1,7 @@
 // The product's safetensors code as a program, for tests/oracles/safetensors_roundtrip.py.
 //   safetensors_tool write FILE   writes one tensor of every type in a fixed set; byte i of tensor k is (31 * k + i) mod 251
-//   safetensors_tool read FILE    prints {metadata, tensors: [{name, dtype, shape, sha256}]} as JSON; exit 5 when the file is refused
+//   safetensors_tool read FILE    prints {metadata, tensors: [{name, dtype, shape, sha256}]} as JSON; exit 5 when the file is
+//   refused
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -14,10 +15,13 @@ namespace parascale::checkpoint {
 namespace {
 
 const std::vector<TensorEntry>& entries() {
-  static const std::vector<TensorEntry> all = {
-      {"bool", Dtype::boolean, {3}},  {"u8", Dtype::u8, {5}},       {"i8", Dtype::i8, {2, 2}},   {"i16", Dtype::i16, {3, 1}}, {"u16", Dtype::u16, {2}},
-      {"f16", Dtype::f16, {4}},       {"i32", Dtype::i32, {2, 3}},  {"u32", Dtype::u32, {1}},    {"f32", Dtype::f32, {2, 2, 2}}, {"i64", Dtype::i64, {}},
-      {"u64", Dtype::u64, {2}},       {"f64", Dtype::f64, {3}},     {"empty", Dtype::f32, {0, 4}}, {"name \"quoted\" \xC3\xBC", Dtype::u8, {1}}};
+  static const std::vector<TensorEntry> all = {{"bool", Dtype::boolean, {3}},  {"u8", Dtype::u8, {5}},
+                                               {"i8", Dtype::i8, {2, 2}},      {"i16", Dtype::i16, {3, 1}},
+                                               {"u16", Dtype::u16, {2}},       {"f16", Dtype::f16, {4}},
+                                               {"i32", Dtype::i32, {2, 3}},    {"u32", Dtype::u32, {1}},
+                                               {"f32", Dtype::f32, {2, 2, 2}}, {"i64", Dtype::i64, {}},
+                                               {"u64", Dtype::u64, {2}},       {"f64", Dtype::f64, {3}},
+                                               {"empty", Dtype::f32, {0, 4}},  {"name \"quoted\" \xC3\xBC", Dtype::u8, {1}}};
   return all;
 }
 

@@ -17,7 +17,7 @@ def main():
     parser.add_argument("--bin", required=True)
     parascale = pathlib.Path(parser.parse_args().bin).resolve() / "parascale"
     with tempfile.TemporaryDirectory() as folder:
-        settings = ["runtime.worker=fake", "training.max_steps=20", "training.lr_schedule.warmup_steps=2", "training.evaluation.interval=10",
+        settings = ["training.max_steps=20", "training.lr_schedule.warmup_steps=2", "training.evaluation.interval=10",
                     f"runtime.run_dir={folder}/run"]
         subprocess.run([parascale, "train", "configs/quickstart/digits_vit.yaml", "-q"] + [w for s in settings for w in ("--set", s)],
                        cwd=HERE.parents[1], check=True, stdout=subprocess.DEVNULL)

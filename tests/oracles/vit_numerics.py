@@ -4,10 +4,14 @@ usage: vit_numerics.py path/to/vit_numerics_tool
 
 For each case the same start weights, pictures and labels go through PyTorch in Python and through the tool (which uses the worker's Trainer):
 logits of the first batch, gradients of the first step, loss and gradient norm of 20 steps, and all weights after them, with clipping, label
-smoothing, two weight decay groups and (in one case) accumulation. Tolerances are absolute, for float32 on both sides; logits and weights are of
-order 1. The bias of the keys is left out of the weights after AdamW: its gradient is zero in exact arithmetic (softmax ignores a common
-offset), so Adam divides rounding noise by its own size.
+smoothing, two weight decay groups and (in one case) accumulation.
+
+The reference is PyTorch in float64. The tool computes in float32 and must stay within an absolute tolerance (logits and weights are of order 1).
+Adam divides a gradient by its own size, so where it is near zero float32 noise becomes an update of up to the learning rate for anyone who
+computes in float32; weights after AdamW may therefore also be as far from the reference as MARGIN times what PyTorch's own float32 run is, which
+is printed. The bias of the keys is left out there: its gradient is zero in exact arithmetic (softmax ignores a common offset), all of it is noise.
 """
+import copy
 import json
 import os
 import re
@@ -24,6 +28,7 @@ from transformers import ViTConfig, ViTForImageClassification
 
 STEPS = 20
 TOLERANCE = {"logits": 1e-5, "grad": 1e-5, "loss": 1e-5, "grad_norm": 2e-5, "after": 1e-5}
+MARGIN = 2.0
 
 RENAMED = [(r"^vit\.layers\.(\d+)\.", r"vit.encoder.layer.\1."), (r"\.attention\.q_proj\.", ".attention.attention.query."),
            (r"\.attention\.k_proj\.", ".attention.attention.key."), (r"\.attention\.v_proj\.", ".attention.attention.value."),
@@ -119,7 +124,8 @@ def run_tool(tool, folder, case, pixels, labels, rates):
     return {e["name"]: values[e["offset"] // 4:e["offset"] // 4 + int(np.prod(e["shape"]))].reshape(e["shape"]) for e in entries}
 
 
-def compare(name, case, expected, actual):
+def worst_errors(case, expected, actual):
+    """Largest absolute difference and its tensor, by kind of entry."""
     assert expected.keys() == actual.keys(), expected.keys() ^ actual.keys()
     worst = {}
     for key, want in expected.items():
@@ -130,10 +136,19 @@ def compare(name, case, expected, actual):
         error = float(np.abs(want - actual[key]).max())
         if not error <= worst.get(kind, (-1.0,))[0]:
             worst[kind] = (error, key)
-    failed = [kind for kind, (error, _) in worst.items() if not error <= TOLERANCE[kind]]
-    print(f"{'FAIL' if failed else 'ok  '} {name}: " + ", ".join(f"{kind} {error:.1e}" for kind, (error, _) in worst.items()))
+    return worst
+
+
+def compare(name, case, expected, pytorch32, actual):
+    ours, theirs = worst_errors(case, expected, actual), worst_errors(case, expected, pytorch32)
+    limits = dict(TOLERANCE)
+    if case["optimizer"]["type"] == "adamw":
+        limits["after"] = max(limits["after"], MARGIN * theirs["after"][0])
+    failed = [kind for kind, (error, _) in ours.items() if not error <= limits[kind]]
+    print(f"{'FAIL' if failed else 'ok  '} {name} (PyTorch float32 in brackets): " +
+          ", ".join(f"{kind} {error:.1e} ({theirs[kind][0]:.1e})" for kind, (error, _) in ours.items()))
     for kind in failed:
-        print(f"     {kind}: {worst[kind][0]:.3e} > {TOLERANCE[kind]:.0e} at {worst[kind][1]}")
+        print(f"     {kind}: {ours[kind][0]:.3e} > {limits[kind]:.1e} at {ours[kind][1]}")
     return not failed
 
 
@@ -155,8 +170,9 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             model.save_pretrained(folder)
             actual = run_tool(tool, folder, case, pixels, labels, rates)
-        expected = run_pytorch(model, case, pixels, labels, rates)
-        good = compare(name, case, expected, actual) and good
+        expected = run_pytorch(copy.deepcopy(model).double(), case, pixels.double(), labels, rates)
+        pytorch32 = run_pytorch(model, case, pixels, labels, rates)
+        good = compare(name, case, expected, pytorch32, actual) and good
     print(f"{len(CASES)} cases, {STEPS} steps each: {'all equal within tolerance' if good else 'differences'}")
     sys.exit(0 if good else 1)
 

@@ -132,7 +132,8 @@ std::size_t MemoryFileSystem::operations() const {
   return log_.size();
 }
 
-Result<MemoryFileSystem::Outcome> MemoryFileSystem::enter(Call call, std::string_view operation, const std::string& path, bool* torn) {
+Result<MemoryFileSystem::Outcome> MemoryFileSystem::enter(Call call, std::string_view operation, const std::string& path,
+                                                          bool* torn) {
   Record record{call, path};
   const bool counts = fault_in_ != 0 && (!fault_match_ || fault_match_(record));
   calls_.push_back(std::move(record));
@@ -145,16 +146,21 @@ Result<MemoryFileSystem::Outcome> MemoryFileSystem::enter(Call call, std::string
   fault_fired_ = true;
   fault_moment_ = log_.size();
   switch (fault_) {
-    case Fault::lie: return Outcome::lie;
-    case Fault::no_space: return io_error(operation, path, ENOSPC);
+    case Fault::lie:
+      return Outcome::lie;
+    case Fault::no_space:
+      return io_error(operation, path, ENOSPC);
     case Fault::short_write:
       if (torn != nullptr) {
         *torn = true;
         return Outcome::proceed;
       }
       break;
-    case Fault::stop: stopped_ = true; break;
-    case Fault::io_error: break;
+    case Fault::stop:
+      stopped_ = true;
+      break;
+    case Fault::io_error:
+      break;
   }
   return io_error(operation, path, EIO);
 }
@@ -209,8 +215,10 @@ bool MemoryFileSystem::apply(Nodes& nodes, const Operation& operation) {
       node.names.erase(operation.name);
       return true;
     }
-    case Operation::Kind::unlink: return leads_to(node, operation.name) == operation.target && node.names.erase(operation.name) > 0;
-    case Operation::Kind::sync: return true;
+    case Operation::Kind::unlink:
+      return leads_to(node, operation.name) == operation.target && node.names.erase(operation.name) > 0;
+    case Operation::Kind::sync:
+      return true;
   }
   return false;
 }
@@ -224,12 +232,14 @@ Status MemoryFileSystem::sync_node(Call call, std::string_view operation, const 
   const std::scoped_lock lock(mutex_);
   const auto outcome = enter(call, operation, path);
   if (!outcome.ok()) {
-    // The kernel marks what it could not write as clean all the same; what an earlier sync wrote is safe. A dead process did not even ask.
+    // The kernel marks what it could not write as clean all the same; what an earlier sync wrote is safe. A dead process did not
+    // even ask.
     for (auto earlier = log_.rbegin(); !stopped_ && earlier != log_.rend(); ++earlier) {
       if (earlier->kind == Operation::Kind::sync && earlier->node == node) {
         break;
       }
-      earlier->lost = earlier->lost || earlier->node == node || (earlier->kind == Operation::Kind::rename && earlier->new_directory == node);
+      earlier->lost =
+          earlier->lost || earlier->node == node || (earlier->kind == Operation::Kind::rename && earlier->new_directory == node);
     }
     return outcome.error();
   }
@@ -267,7 +277,11 @@ Status MemoryFileSystem::make_directory(const std::string& path) {
     return io_error("make directory", path, EEXIST);
   }
   if (outcome == Outcome::proceed) {
-    log({.kind = Operation::Kind::link, .node = place.directory, .target = next_node_++, .name = place.name, .target_is_directory = true});
+    log({.kind = Operation::Kind::link,
+         .node = place.directory,
+         .target = next_node_++,
+         .name = place.name,
+         .target_is_directory = true});
   }
   return {};
 }
@@ -285,8 +299,13 @@ Status MemoryFileSystem::rename(const std::string& from, const std::string& to, 
     return io_error(operation, to, EEXIST);
   }
   if (outcome == Outcome::proceed) {
-    log({.kind = Operation::Kind::rename, .node = source.directory, .target = source.node, .name = source.name,
-         .new_name = target.name, .new_directory = target.directory, .replaces = replace});
+    log({.kind = Operation::Kind::rename,
+         .node = source.directory,
+         .target = source.node,
+         .name = source.name,
+         .new_name = target.name,
+         .new_directory = target.directory,
+         .replaces = replace});
   }
   return {};
 }
@@ -460,7 +479,8 @@ MemoryFileSystem::Crash MemoryFileSystem::crash_after(std::size_t operations) co
       if (operation.kind == Operation::Kind::write) {
         part.offset += at;
         const auto begin = operation.bytes.begin() + static_cast<std::ptrdiff_t>(at);
-        part.bytes.assign(begin, begin + static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(kBlockBytes, operation.bytes.size() - at)));
+        part.bytes.assign(begin,
+                          begin + static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(kBlockBytes, operation.bytes.size() - at)));
       }
       crash.operations_.push_back(std::move(part));
       crash.durable_.push_back(durable);
@@ -500,8 +520,9 @@ std::size_t for_each_crash_state(const MemoryFileSystem& files, const CrashBudge
     const auto visit = [&](const std::string& what, const std::function<int(std::size_t)>& keep) {
       ++visited;
       const auto state = crash.state(keep);
-      return check(*state, moment, fmt::format("crash after operation {} of {}, {} pending: {} (seed {})", moment, files.operations(), pending, what,
-                                               budget.seed));
+      return check(*state, moment,
+                   fmt::format("crash after operation {} of {}, {} pending: {} (seed {})", moment, files.operations(), pending,
+                               what, budget.seed));
     };
     if (pending <= budget.exhaustive_pending) {
       for (std::size_t mask = 0; mask < std::size_t{1} << pending; ++mask) {

@@ -18,10 +18,11 @@ namespace parascale::testing {
 
 /// Files in memory, with injected faults and a model of what a power cut may leave.
 ///
-/// Every change is an operation in a log. Data of a file is durable after `File::sync`, names of a directory after `sync_directory`; nothing else is.
-/// A crash state keeps every durable operation and any subset of the pending ones whose preconditions hold: writes in blocks of 4 KiB, each kept,
-/// dropped, or torn at 512 bytes; names (made, renamed, removed) one by one. A failed sync leaves what it should have written pending for ever: a
-/// second sync that succeeds does not make it durable (as on Linux).
+/// Every change is an operation in a log. Data of a file is durable after `File::sync`, names of a directory after
+/// `sync_directory`; nothing else is. A crash state keeps every durable operation and any subset of the pending ones whose
+/// preconditions hold: writes in blocks of 4 KiB, each kept, dropped, or torn at 512 bytes; names (made, renamed, removed) one by
+/// one. A failed sync leaves what it should have written pending for ever: a second sync that succeeds does not make it durable
+/// (as on Linux).
 ///
 /// Paths are absolute and plain. *thread-safe*
 class MemoryFileSystem final : public FileSystem {
@@ -36,7 +37,21 @@ class MemoryFileSystem final : public FileSystem {
 
   /// One kind of call, for counting and for choosing where a fault strikes.
   enum class Call : std::uint8_t {
-    open, make_directory, rename, sync_directory, remove_file, remove_directory, list, info, free_bytes, size, read, write, allocate, sync, close,
+    open,
+    make_directory,
+    rename,
+    sync_directory,
+    remove_file,
+    remove_directory,
+    list,
+    info,
+    free_bytes,
+    size,
+    read,
+    write,
+    allocate,
+    sync,
+    close,
   };
 
   /// A call that happened.
@@ -153,7 +168,8 @@ class MemoryFileSystem::Crash {
  public:
   /// Number of independent choices: blocks of writes, names.
   std::size_t pending() const { return pending_; }
-  /// The disk after the crash, where choice i survives if `keep(i)`: 0 = dropped, 1 = kept, 2 = torn (a write keeps its first 512 bytes).
+  /// The disk after the crash, where choice i survives if `keep(i)`: 0 = dropped, 1 = kept, 2 = torn (a write keeps its first 512
+  /// bytes).
   std::unique_ptr<MemoryFileSystem> state(const std::function<int(std::size_t)>& keep) const;
 
  private:
@@ -167,14 +183,15 @@ class MemoryFileSystem::Crash {
 
 /// How many crash states `for_each_crash_state` visits per moment.
 struct CrashBudget {
-  std::size_t exhaustive_pending = 9;  ///< up to so many choices, all subsets
-  std::size_t samples = 120;           ///< else so many seeded ones, besides "nothing", "everything", "all but one" and "only one"
+  std::size_t exhaustive_pending = 8;  ///< up to so many choices, all subsets
+  std::size_t samples = 60;  ///< else so many seeded ones, besides "nothing", "everything", "all but one" and "only one"
   std::uint64_t seed = 1;
   std::size_t first_moment = 0;  ///< operations of the log after which the first and the last crash happen
   std::size_t last_moment = SIZE_MAX;
 };
 
-/// Calls `check(state, operations, description)` for crash states at every moment of the log (within the budget's bounds) until it returns false. Returns the states visited.
+/// Calls `check(state, operations, description)` for crash states at every moment of the log (within the budget's bounds) until
+/// it returns false. Returns the states visited.
 std::size_t for_each_crash_state(const MemoryFileSystem& files, const CrashBudget& budget,
                                  const std::function<bool(MemoryFileSystem&, std::size_t, const std::string&)>& check);
 

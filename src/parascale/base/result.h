@@ -30,12 +30,14 @@ class [[nodiscard]] Result {
     require();
     return std::get<0>(state_);
   }
-  T&& value() && {
+  /// Of a temporary by value, so that `for (auto& x : *list())` cannot dangle.
+  T value() && {
     require();
     return std::move(std::get<0>(state_));
   }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
+  T operator*() && { return std::move(*this).value(); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
 

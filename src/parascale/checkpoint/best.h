@@ -31,7 +31,8 @@ Status write_best(FileSystem& files, const std::string& root, const CommitRefere
 
 /// Reads `<root>/CURRENT`, one line `step-00001000 <seq> <manifest hash>`; a hint only, so anything unreadable is nothing.
 std::optional<CommitReference> read_current(FileSystem& files, const std::string& root);
-/// Replaces `<root>/CURRENT`: whole at any moment, but the new one is durable only with the next sync of the root. That is enough for a hint.
+/// Replaces `<root>/CURRENT`: whole at any moment, but the new one is durable only with the next sync of the root. That is enough
+/// for a hint.
 Status write_current(FileSystem& files, const std::string& root, const CommitReference& current);
 
 }  // namespace parascale::checkpoint

@@ -69,7 +69,8 @@ Status add_pieces(const CommitRequest& request, Manifest& manifest) {
     for (const auto& piece : file.pieces) {
       const auto found = tensors.find(piece.tensor);
       if (found == tensors.end()) {
-        return Error(Code::manifest_invalid, fmt::format("a piece of `{}` belongs to the unknown tensor `{}`", file.path, piece.tensor));
+        return Error(Code::manifest_invalid,
+                     fmt::format("a piece of `{}` belongs to the unknown tensor `{}`", file.path, piece.tensor));
       }
       TensorRecord& tensor = *found->second;
       tensor.pieces.push_back(PieceRecord{.file = file.path,
@@ -98,8 +99,8 @@ Status CommitAttempt::check_space() {
   if (free >= need) {
     return {};
   }
-  return Error(Code::disk_full, fmt::format("`{}` has {} free; the checkpoint of step {} needs {}", options_.root, format_bytes(free),
-                                            request_.step.value, format_bytes(need)))
+  return Error(Code::disk_full, fmt::format("`{}` has {} free; the checkpoint of step {} needs {}", options_.root,
+                                            format_bytes(free), request_.step.value, format_bytes(need)))
       .help("free some space, or keep fewer checkpoints with parascale.training.checkpoint_keep_last");
 }
 

@@ -18,7 +18,8 @@ class CommitAttempt {
   CommitAttempt(FileSystem& files, const Clock& clock, const CheckpointOptions& options, const CommitRequest& request)
       : files_(files), clock_(clock), writer_(files, clock), options_(options), request_(request) {}
 
-  /// Makes the manifest without hashes and checks that the request is complete. Touches no file. Errors: manifest_invalid, unsafe_path.
+  /// Makes the manifest without hashes and checks that the request is complete. Touches no file. Errors: manifest_invalid,
+  /// unsafe_path.
   Status prepare(std::uint64_t seq);
 
   /// Errors: disk_full, io_failed.

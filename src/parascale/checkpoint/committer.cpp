@@ -186,7 +186,8 @@ std::vector<CommitReference> Committer::State::superfluous() const {
 
 Status Committer::State::apply_retention(std::vector<std::string>& removed) {
   if (best_unreadable) {
-    return best_unreadable->wrap(Code::checkpoint_write_failed, "no checkpoint was removed, because what best.json points to is not known");
+    return best_unreadable->wrap(Code::checkpoint_write_failed,
+                                 "no checkpoint was removed, because what best.json points to is not known");
   }
   std::vector<std::string> doomed;
   for (const auto& commit : superfluous()) {
@@ -211,7 +212,8 @@ Status Committer::State::apply_retention(std::vector<std::string>& removed) {
 Status Committer::State::recover() {
   PS_ASSIGN(const auto entries, files.list(options.root));
   if (std::ranges::any_of(entries, [](const DirectoryEntry& e) { return e.name.starts_with(kDeletedPrefix); })) {
-    PS_TRY(sync_root());  // its writer may have died before the new name was durable; then a power cut would bring back a name without files
+    PS_TRY(sync_root());  // its writer may have died before the new name was durable; then a power cut would bring back a name
+                          // without files
   }
   for (const auto& entry : entries) {
     PS_TRY(recover_entry(entry));
@@ -230,8 +232,8 @@ Status Committer::State::recover_entry(const DirectoryEntry& entry) {
       recovered.push_back(fmt::format("{} put back as {}", entry.name, name));
       return files.rename_new(at, path(name));
     }
-  } else if (!entry.name.starts_with(kTemporaryPrefix) && !entry.name.starts_with(kDeletedPrefix) && !is_leftover_of(kCurrentName) &&
-             !is_leftover_of(kBestName)) {
+  } else if (!entry.name.starts_with(kTemporaryPrefix) && !entry.name.starts_with(kDeletedPrefix) &&
+             !is_leftover_of(kCurrentName) && !is_leftover_of(kBestName)) {
     return {};
   }
   recovered.push_back(fmt::format("{} removed", entry.name));
@@ -308,7 +310,8 @@ Status Committer::set_best(std::optional<Step> step) {
     }
   }
   if (!commit) {
-    return Error(Code::checkpoint_not_found, fmt::format("`{}` holds no checkpoint of step {}", state_->options.root, step->value));
+    return Error(Code::checkpoint_not_found,
+                 fmt::format("`{}` holds no checkpoint of step {}", state_->options.root, step->value));
   }
   return state_->change_best(commit);
 }

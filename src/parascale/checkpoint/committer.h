@@ -27,7 +27,8 @@ struct Piece {
   std::optional<Slice> slice;  ///< unset = the whole tensor
 };
 
-/// A file of tensors whose bytes lie ready in memory (the snapshot arena), header included. The bytes must stay unchanged until `commit` returns.
+/// A file of tensors whose bytes lie ready in memory (the snapshot arena), header included. The bytes must stay unchanged until
+/// `commit` returns.
 struct DataFile {
   std::string path;  ///< `model.safetensors`, `training/optimizer.safetensors`
   std::string role;
@@ -42,7 +43,8 @@ struct TextFile {
   std::string content;
 };
 
-/// One checkpoint to be written. Every non-alias tensor of `tensors` must be covered by pieces exactly once; `TensorRecord::pieces` stays empty here.
+/// One checkpoint to be written. Every non-alias tensor of `tensors` must be covered by pieces exactly once;
+/// `TensorRecord::pieces` stays empty here.
 struct CommitRequest {
   Step step{};
   std::string run_id;
@@ -64,43 +66,46 @@ struct CommitRequest {
 struct Committed {
   Step step{};
   std::uint64_t seq = 0;
-  std::string path;                ///< `<root>/step-00000024`
-  std::string manifest_hash;       ///< the manifest's self hash
-  std::uint64_t size_bytes = 0;    ///< of all files, manifest included
-  bool already_committed = false;  ///< the same content was there, verified: nothing was written
-  std::vector<std::string> removed;   ///< step directories that retention removed
+  std::string path;                      ///< `<root>/step-00000024`
+  std::string manifest_hash;             ///< the manifest's self hash
+  std::uint64_t size_bytes = 0;          ///< of all files, manifest included
+  bool already_committed = false;        ///< the same content was there, verified: nothing was written
+  std::vector<std::string> removed;      ///< step directories that retention removed
   std::optional<std::string> set_aside;  ///< where a damaged directory of the same name was moved
   std::vector<Error> warnings;
   std::chrono::nanoseconds total_time{}, write_time{}, hash_time{}, sync_time{};
 };
 
-/// Writes checkpoints into one root so that a crash at any moment, of the process or the machine, leaves every acknowledged one whole.
+/// Writes checkpoints into one root so that a crash at any moment, of the process or the machine, leaves every acknowledged one
+/// whole.
 ///
-/// Protocol: refuse early when space is short; write everything into `.tmp-step-...`; fsync every file and directory; manifest last; rename to
-/// `step-%08d` without replacing; fsync the root. Only then is the commit acknowledged and CURRENT, `best.json` and retention follow. An error before
-/// that removes the temporary directory; a failed fsync is never repeated on the same file, and after a failed fsync of the root every later commit is
-/// refused, because what the disk holds is unknown then.
+/// Protocol: refuse early when space is short; write everything into `.tmp-step-...`; fsync every file and directory; manifest
+/// last; rename to `step-%08d` without replacing; fsync the root. Only then is the commit acknowledged and CURRENT, `best.json`
+/// and retention follow. An error before that removes the temporary directory; a failed fsync is never repeated on the same file,
+/// and after a failed fsync of the root every later commit is refused, because what the disk holds is unknown then.
 ///
-/// If the directory of the step exists: identical, verified and the newest commit = accepted as already committed. Damaged = moved to
-/// `step-%08d.bad-damaged[-n]`, kept for a person to look at. Whole but different or not the newest (a run that went back and came here again) =
-/// replaced: parked as `.old-...` until the new one is durable, put back by `open` if a crash comes between.
+/// If the directory of the step exists: identical, verified and the newest commit = accepted as already committed. Damaged =
+/// moved to `step-%08d.bad-damaged[-n]`, kept for a person to look at. Whole but different or not the newest (a run that went
+/// back and came here again) = replaced: parked as `.old-...` until the new one is durable, put back by `open` if a crash comes
+/// between.
 ///
-/// The caller holds the run's LOCK: one committer per root. `commit` may run on a background thread. *thread-safe* (commits run one after the other)
+/// The caller holds the run's LOCK: one committer per root. `commit` may run on a background thread. *thread-safe* (commits run
+/// one after the other)
 class Committer {
  public:
-  /// Makes `options.root` if needed, removes what dead writers left (`.tmp-*`, `.del-*`), puts a parked directory back, reads which checkpoints exist.
-  /// Errors: io_failed.
+  /// Makes `options.root` if needed, removes what dead writers left (`.tmp-*`, `.del-*`), puts a parked directory back, reads
+  /// which checkpoints exist. Errors: io_failed.
   static Result<std::unique_ptr<Committer>> open(FileSystem& files, const Clock& clock, CheckpointOptions options);
   ~Committer();
   Committer(const Committer&) = delete;
   Committer& operator=(const Committer&) = delete;
 
-  /// Writes one checkpoint; on return it is durable, or nothing of it is left. Errors: disk_full, checkpoint_write_failed, unsafe_path,
-  /// manifest_invalid (the request contradicts itself: a tensor not covered, a piece outside its file).
+  /// Writes one checkpoint; on return it is durable, or nothing of it is left. Errors: disk_full, checkpoint_write_failed,
+  /// unsafe_path, manifest_invalid (the request contradicts itself: a tensor not covered, a piece outside its file).
   Result<Committed> commit(const CommitRequest& request);
 
-  /// Points `best.json` to a committed step, or removes it. For an evaluation that improves a step already committed, and at resume.
-  /// Errors: checkpoint_not_found, io_failed.
+  /// Points `best.json` to a committed step, or removes it. For an evaluation that improves a step already committed, and at
+  /// resume. Errors: checkpoint_not_found, io_failed.
   Status set_best(std::optional<Step> step);
   std::optional<Step> best() const;
 

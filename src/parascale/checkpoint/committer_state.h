@@ -15,7 +15,7 @@ namespace parascale::checkpoint {
 // Names inside a root. Everything with a leading dot is invisible to readers and belongs to the committer.
 inline constexpr std::string_view kTemporaryPrefix = ".tmp-";  ///< being written
 inline constexpr std::string_view kDeletedPrefix = ".del-";    ///< being removed
-inline constexpr std::string_view kParkedPrefix = ".old-";     ///< being replaced: put back when the new one did not become durable
+inline constexpr std::string_view kParkedPrefix = ".old-";  ///< being replaced: put back when the new one did not become durable
 
 /// What a committer knows about its root. `commit_mutex` serialises everything that writes; `mutex` guards the members below it.
 struct Committer::State {
@@ -30,7 +30,8 @@ struct Committer::State {
   std::mutex commit_mutex;
   std::uint64_t next_seq = 1;
   std::uint64_t next_token = 0;
-  /// Set when the root could not be synced: the kernel may have dropped what was not written, and a later sync would report success all the same.
+  /// Set when the root could not be synced: the kernel may have dropped what was not written, and a later sync would report
+  /// success all the same.
   std::optional<Error> broken;
   /// `best.json` could not be read or written: it might point to anything, so nothing is removed until it is set anew.
   std::optional<Error> best_unreadable;

@@ -33,13 +33,15 @@ class Stopwatch {
   std::int64_t begin_ns_;
 };
 
-/// Writes new files and hashes what it writes: xxh3-64 per chunk of kChunkBytes, xxh3-128 over the whole file. *confined to one thread*
+/// Writes new files and hashes what it writes: xxh3-64 per chunk of kChunkBytes, xxh3-128 over the whole file. *confined to one
+/// thread*
 class FileWriter {
  public:
   FileWriter(FileSystem& files, const Clock& clock) : files_(files), clock_(clock) {}
 
   /// Writes `bytes` as the new file `<directory>/<record.path>`, syncs and closes it, and fills in size and hashes of `record`.
-  /// The name is durable only after the directory is synced. Errors: io_failed; the file must then be thrown away, never synced again.
+  /// The name is durable only after the directory is synced. Errors: io_failed; the file must then be thrown away, never synced
+  /// again.
   Status write(const std::string& directory, std::span<const std::byte> bytes, FileRecord& record);
 
   const WriteTimes& times() const { return times_; }

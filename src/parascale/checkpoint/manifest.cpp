@@ -98,8 +98,8 @@ Result<FileRecord> parse_file(const Json& json) {
   }
   if (file.chunk_bytes == 0 || file.chunk_bytes > (1ULL << 30) ||
       file.chunks.size() != file.size_bytes / file.chunk_bytes + (file.size_bytes % file.chunk_bytes != 0 ? 1 : 0)) {
-    return invalid(fmt::format("file `{}` of {} bytes has {} chunk hashes of {} bytes each", file.path, file.size_bytes, file.chunks.size(),
-                               file.chunk_bytes));
+    return invalid(fmt::format("file `{}` of {} bytes has {} chunk hashes of {} bytes each", file.path, file.size_bytes,
+                               file.chunks.size(), file.chunk_bytes));
   }
   return file;
 }
@@ -219,7 +219,8 @@ Status check_cover(const TensorRecord& tensor) {
   }
   std::uint64_t covered = 0;
   for (std::size_t i = 0; i < tensor.pieces.size(); ++i) {
-    covered += *volume(tensor.pieces[i].slice.lengths);  // at most the tensor's own volume each, 4096 of them, checked disjoint below
+    covered +=
+        *volume(tensor.pieces[i].slice.lengths);  // at most the tensor's own volume each, 4096 of them, checked disjoint below
     for (std::size_t j = 0; j < i; ++j) {
       const bool empty = *volume(tensor.pieces[i].slice.lengths) == 0 || *volume(tensor.pieces[j].slice.lengths) == 0;
       if (!empty && overlap(tensor.pieces[i].slice, tensor.pieces[j].slice)) {
@@ -255,13 +256,15 @@ std::optional<SelfHashed> split_self_hash(std::string_view text) {
   return SelfHashed{.body = text.substr(0, text.size() - length), .hash = hash};
 }
 
-/// Why a text that does not carry a valid self hash of ours cannot be used: another version or format says so, anything else is damage.
+/// Why a text that does not carry a valid self hash of ours cannot be used: another version or format says so, anything else is
+/// damage.
 Error explain_foreign(std::string_view text, std::string_view name) {
   if (const auto json = parse_json(text, name); json.ok()) {
     const std::string format = json->get_or<std::string>("format", "").value_or("");
     const auto version = json->get_or<std::uint64_t>("version", Manifest::kVersion).value_or(Manifest::kVersion);
     if (format != Manifest::kFormat) {
-      return Error(Code::artifact_version, fmt::format("`{}` has the format `{}`, expected `{}`", name, format, Manifest::kFormat));
+      return Error(Code::artifact_version,
+                   fmt::format("`{}` has the format `{}`, expected `{}`", name, format, Manifest::kFormat));
     }
     if (version != Manifest::kVersion) {
       return Error(Code::artifact_version,
@@ -336,8 +339,8 @@ Status check_consistent(const Manifest& manifest) {
     if (tensor.alias_of) {
       const auto target = tensors.find(*tensor.alias_of);
       if (target == tensors.end() || target->second->alias_of || !tensor.pieces.empty()) {
-        return invalid(fmt::format("tensor `{}` is an alias of `{}`, which is no stored tensor, or has pieces of its own", tensor.name,
-                                   *tensor.alias_of));
+        return invalid(fmt::format("tensor `{}` is an alias of `{}`, which is no stored tensor, or has pieces of its own",
+                                   tensor.name, *tensor.alias_of));
       }
       continue;
     }

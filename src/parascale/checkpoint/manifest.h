@@ -64,8 +64,8 @@ struct FileRecord {
   friend bool operator==(const FileRecord&, const FileRecord&) = default;
 };
 
-/// `manifest.json`: what a checkpoint holds and how to tell that it is whole. Version 3 of the format; docs/formats/checkpoint.md describes every field.
-/// *thread-compatible*
+/// `manifest.json`: what a checkpoint holds and how to tell that it is whole. Version 3 of the format; docs/formats/checkpoint.md
+/// describes every field. *thread-compatible*
 struct Manifest {
   static constexpr std::string_view kFormat = "parascale.checkpoint";
   static constexpr std::uint32_t kVersion = 3;
@@ -84,7 +84,7 @@ struct Manifest {
   Json receipts = Json::array();   ///< what each rank said it had copied
   Json metrics = Json::object();   ///< metrics at this step
   Json progress = Json::object();  ///< samples, epoch, ...: where the run stands
-  std::string self_hash;           ///< xxh3-128 of the text before the trailing field; filled in by the reader and by `manifest_text`
+  std::string self_hash;  ///< xxh3-128 of the text before the trailing field; filled in by the reader and by `manifest_text`
 
   const FileRecord* find_file(std::string_view path) const;
   const TensorRecord* find_tensor(std::string_view name) const;
@@ -93,19 +93,20 @@ struct Manifest {
 /// The text of `manifest.json`. Its last member `self_xxh3_128` is the XXH3-128 of every byte before the comma in front of it.
 std::string manifest_text(const Manifest& manifest);
 
-/// Checks what the types cannot: paths, files named once, pieces inside their files, slices inside their tensors, each tensor covered exactly once,
-/// aliases that lead to a tensor. Hashes are not looked at. Errors: manifest_invalid, unsafe_path.
+/// Checks what the types cannot: paths, files named once, pieces inside their files, slices inside their tensors, each tensor
+/// covered exactly once, aliases that lead to a tensor. Hashes are not looked at. Errors: manifest_invalid, unsafe_path.
 Status check_consistent(const Manifest& manifest);
 
-/// Parses and checks a manifest: self hash, every type and bound, paths, pieces inside their files, slices inside their tensors, each tensor covered
-/// exactly once. `name` stands for the file in messages. Unknown members are ignored.
-/// Errors: manifest_invalid (damaged or inconsistent), artifact_version (another major version or format), unsafe_path.
+/// Parses and checks a manifest: self hash, every type and bound, paths, pieces inside their files, slices inside their tensors,
+/// each tensor covered exactly once. `name` stands for the file in messages. Unknown members are ignored. Errors:
+/// manifest_invalid (damaged or inconsistent), artifact_version (another major version or format), unsafe_path.
 Result<Manifest> parse_manifest(std::string_view text, std::string_view name);
 
 /// Reads `<directory>/manifest.json`. Errors: like parse_manifest; checkpoint_not_found when there is none.
 Result<Manifest> read_manifest(FileSystem& files, const std::string& directory);
 
-/// Accepts relative paths of plain parts; refuses absolute ones, empty parts, `.`, `..`, `\`, control bytes, more than 512 bytes. Errors: unsafe_path.
+/// Accepts relative paths of plain parts; refuses absolute ones, empty parts, `.`, `..`, `\`, control bytes, more than 512 bytes.
+/// Errors: unsafe_path.
 Status check_relative_path(std::string_view path);
 
 /// `step-00000024`.

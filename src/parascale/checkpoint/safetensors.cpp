@@ -16,9 +16,9 @@ namespace {
 
 constexpr std::string_view kMetadataKey = "__metadata__";
 constexpr std::uint64_t kLengthBytes = 8;
-constexpr std::uint64_t kHardHeaderBytes = 100'000'000;        // the format's own bound
-constexpr std::uint64_t kMaxExactInteger = 1ULL << 53;         // beyond, readers that use doubles disagree
-constexpr std::size_t kMaxDepth = 4;                           // file -> tensor -> shape needs three
+constexpr std::uint64_t kHardHeaderBytes = 100'000'000;  // the format's own bound
+constexpr std::uint64_t kMaxExactInteger = 1ULL << 53;   // beyond, readers that use doubles disagree
+constexpr std::size_t kMaxDepth = 4;                     // file -> tensor -> shape needs three
 
 Error invalid(std::string_view file, std::string what) {
   return Error(Code::safetensors_invalid, fmt::format("`{}` is not a valid safetensors file: {}", file, what));
@@ -73,7 +73,8 @@ class HeaderParser {
   }
 
  private:
-  /// Refuses what the JSON parser would let pass: a NUL byte ends its input (and would hide what follows), a byte order mark is skipped.
+  /// Refuses what the JSON parser would let pass: a NUL byte ends its input (and would hide what follows), a byte order mark is
+  /// skipped.
   Status check_text(std::string_view text) const {
     if (const auto nul = text.find('\0'); nul != std::string_view::npos) {
       return invalid(name_, fmt::format("zero byte in the header at byte {}", kLengthBytes + nul));
@@ -134,7 +135,8 @@ class HeaderParser {
     for (const Json& item : value.items()) {
       const auto number = item.to_uint64();
       if (!number || *number > kMaxExactInteger) {
-        return bad_tensor(tensor, fmt::format("`{}` holds {}, not an integer from 0 to 2^53", key, item.is_number() ? item.dump() : std::string(item.type_name())));
+        return bad_tensor(tensor, fmt::format("`{}` holds {}, not an integer from 0 to 2^53", key,
+                                              item.is_number() ? item.dump() : std::string(item.type_name())));
       }
       out.push_back(*number);
     }
@@ -155,7 +157,8 @@ class HeaderParser {
     const std::string* dtype_text = dtype_json->to_string();
     const auto dtype = dtype_text != nullptr ? dtype_from_name(*dtype_text) : std::nullopt;
     if (!dtype) {
-      return bad_tensor(tensor, fmt::format("unknown dtype `{}`", dtype_text != nullptr ? shown(*dtype_text) : std::string(dtype_json->type_name())));
+      return bad_tensor(tensor, fmt::format("unknown dtype `{}`",
+                                            dtype_text != nullptr ? shown(*dtype_text) : std::string(dtype_json->type_name())));
     }
     PS_ASSIGN(auto shape, integers(tensor, "shape", *shape_json));
     if (shape.size() > limits_.rank) {
@@ -171,10 +174,14 @@ class HeaderParser {
     }
     if (*bytes != offsets[1] - offsets[0]) {
       return bad_tensor(tensor, fmt::format("bytes {}..{} hold {} bytes; {} [{}] needs {}", out_.data_offset_bytes + offsets[0],
-                                            out_.data_offset_bytes + offsets[1], offsets[1] - offsets[0], *dtype_text, fmt_shape(shape), *bytes));
+                                            out_.data_offset_bytes + offsets[1], offsets[1] - offsets[0], *dtype_text,
+                                            fmt_shape(shape), *bytes));
     }
-    out_.tensors.push_back(TensorLocation{.name = tensor, .dtype = *dtype, .shape = std::move(shape),
-                                          .offset_bytes = out_.data_offset_bytes + offsets[0], .size_bytes = *bytes});
+    out_.tensors.push_back(TensorLocation{.name = tensor,
+                                          .dtype = *dtype,
+                                          .shape = std::move(shape),
+                                          .offset_bytes = out_.data_offset_bytes + offsets[0],
+                                          .size_bytes = *bytes});
     return {};
   }
 
@@ -192,8 +199,9 @@ class HeaderParser {
     std::uint64_t next = out_.data_offset_bytes;
     for (const auto& tensor : out_.tensors) {
       if (tensor.offset_bytes != next) {
-        return bad_tensor(tensor.name, fmt::format("begins at byte {}, expected {}: {}", tensor.offset_bytes, next,
-                                                   tensor.offset_bytes > next ? "a hole before it" : "it overlaps the one before"));
+        return bad_tensor(tensor.name,
+                          fmt::format("begins at byte {}, expected {}: {}", tensor.offset_bytes, next,
+                                      tensor.offset_bytes > next ? "a hole before it" : "it overlaps the one before"));
       }
       next += tensor.size_bytes;
       if (next > out_.file_bytes) {
@@ -243,15 +251,16 @@ bool is_utf8(std::string_view text) {
 Status check_entries(const std::vector<TensorEntry>& entries) {
   const SafetensorsLimits limits;
   if (entries.size() > limits.tensors) {
-    return Error(Code::safetensors_invalid, fmt::format("{} tensors for one file; the limit is {}", entries.size(), limits.tensors));
+    return Error(Code::safetensors_invalid,
+                 fmt::format("{} tensors for one file; the limit is {}", entries.size(), limits.tensors));
   }
   std::unordered_set<std::string_view> names;
   for (const auto& entry : entries) {
     const auto refuse = [&](std::string_view why) {
       return Error(Code::safetensors_invalid, fmt::format("tensor `{}` cannot be written: {}", shown(entry.name), why));
     };
-    if (entry.name.empty() || entry.name == kMetadataKey || entry.name.size() > limits.name_bytes || has_control_bytes(entry.name) ||
-        !is_utf8(entry.name)) {
+    if (entry.name.empty() || entry.name == kMetadataKey || entry.name.size() > limits.name_bytes ||
+        has_control_bytes(entry.name) || !is_utf8(entry.name)) {
       return refuse("the name is empty, reserved, too long, not UTF-8 or holds control bytes");
     }
     if (!names.insert(entry.name).second) {
@@ -273,7 +282,8 @@ Status check_entries(const std::vector<TensorEntry>& entries) {
 const TensorLocation* SafetensorsHeader::find(std::string_view name) const { return find_in(tensors, name); }
 const TensorLocation* SafetensorsLayout::find(std::string_view name) const { return find_in(tensors, name); }
 
-Result<SafetensorsLayout> make_layout(std::vector<TensorEntry> entries, const SafetensorsMetadata& metadata, std::uint64_t header_align) {
+Result<SafetensorsLayout> make_layout(std::vector<TensorEntry> entries, const SafetensorsMetadata& metadata,
+                                      std::uint64_t header_align) {
   PS_CHECK(header_align >= 8 && header_align % 8 == 0, "the header alignment is a multiple of 8");
   PS_TRY(check_entries(entries));
   std::ranges::sort(entries, [](const TensorEntry& a, const TensorEntry& b) {
@@ -296,7 +306,8 @@ Result<SafetensorsLayout> make_layout(std::vector<TensorEntry> entries, const Sa
   for (auto& entry : entries) {
     const std::uint64_t bytes = *tensor_bytes(entry.dtype, entry.shape);
     if (bytes > kMaxExactInteger - data_bytes) {
-      return Error(Code::safetensors_invalid, fmt::format("the tensors of one file exceed 2^53 bytes at `{}`", shown(entry.name)));
+      return Error(Code::safetensors_invalid,
+                   fmt::format("the tensors of one file exceed 2^53 bytes at `{}`", shown(entry.name)));
     }
     members.emplace_back(entry.name, Json::object({{"dtype", dtype_name(entry.dtype)},
                                                    {"shape", Json::array_of(entry.shape)},
@@ -309,8 +320,8 @@ Result<SafetensorsLayout> make_layout(std::vector<TensorEntry> entries, const Sa
   const std::uint64_t used = kLengthBytes + text.size();
   text.append((header_align - used % header_align) % header_align, ' ');
   if (text.size() > SafetensorsLimits{}.header_bytes) {
-    return Error(Code::safetensors_invalid, fmt::format("the header of {} tensors needs {} bytes; readers accept {}", entries.size(), text.size(),
-                                                        SafetensorsLimits{}.header_bytes));
+    return Error(Code::safetensors_invalid, fmt::format("the header of {} tensors needs {} bytes; readers accept {}",
+                                                        entries.size(), text.size(), SafetensorsLimits{}.header_bytes));
   }
   for (std::size_t i = 0; i < kLengthBytes; ++i) {
     layout.header += static_cast<char>(text.size() >> (8 * i) & 0xFFU);

@@ -14,9 +14,9 @@
 
 namespace parascale::checkpoint {
 
-/// A safetensors file is: u64 little-endian N; N bytes of UTF-8 JSON, an object `{name: {dtype, shape, data_offsets: [begin, end]}, ...}` with an
-/// optional `__metadata__` (text -> text); then the tensors' bytes to the end of the file, row-major, little-endian, without holes, overlap or tail.
-/// `data_offsets` count from the first byte after the header.
+/// A safetensors file is: u64 little-endian N; N bytes of UTF-8 JSON, an object `{name: {dtype, shape, data_offsets: [begin,
+/// end]}, ...}` with an optional `__metadata__` (text -> text); then the tensors' bytes to the end of the file, row-major,
+/// little-endian, without holes, overlap or tail. `data_offsets` count from the first byte after the header.
 
 /// Upper bounds of what the reader accepts; a file beyond one is refused with safetensors_invalid.
 struct SafetensorsLimits {
@@ -60,20 +60,23 @@ struct SafetensorsHeader {
 
 /// Where everything goes in a file to be written. *thread-compatible*
 struct SafetensorsLayout {
-  std::string header;                   ///< the file's first bytes: length, JSON, spaces; as long as the offset of the first tensor
-  std::vector<TensorLocation> tensors;  ///< in the order of the file: by element size descending, then by name, so every tensor is aligned to its element
-  std::uint64_t total_bytes = 0;        ///< size of the whole file
+  std::string header;  ///< the file's first bytes: length, JSON, spaces; as long as the offset of the first tensor
+  std::vector<TensorLocation>
+      tensors;  ///< in the order of the file: by element size descending, then by name, so every tensor is aligned to its element
+  std::uint64_t total_bytes = 0;  ///< size of the whole file
 
   const TensorLocation* find(std::string_view name) const;
 };
 
 /// Lays out a file: the data starts at a multiple of `header_align` (a multiple of 8), tensors follow without holes.
-/// The result depends only on the set of entries. Errors: safetensors_invalid for a duplicate, empty, reserved or over-long name, a shape whose bytes overflow, rank > 16.
+/// The result depends only on the set of entries. Errors: safetensors_invalid for a duplicate, empty, reserved or over-long name,
+/// a shape whose bytes overflow, rank > 16.
 Result<SafetensorsLayout> make_layout(std::vector<TensorEntry> entries, const SafetensorsMetadata& metadata = {},
                                       std::uint64_t header_align = 4096);
 
-/// Parses the header in `begin`, the first bytes of a file of `file_bytes` bytes (at least the header must be there; more is ignored).
-/// `name` stands for the file in messages. Refuses everything the format forbids and the limits exceed; errors: safetensors_invalid naming tensor and byte.
+/// Parses the header in `begin`, the first bytes of a file of `file_bytes` bytes (at least the header must be there; more is
+/// ignored). `name` stands for the file in messages. Refuses everything the format forbids and the limits exceed; errors:
+/// safetensors_invalid naming tensor and byte.
 Result<SafetensorsHeader> parse_safetensors(std::span<const std::byte> begin, std::uint64_t file_bytes, std::string_view name,
                                             const SafetensorsLimits& limits = {});
 

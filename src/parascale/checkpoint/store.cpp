@@ -25,8 +25,9 @@ Error not_found(std::string what) { return Error(Code::checkpoint_not_found, std
 
 bool has_steps(FileSystem& files, const std::string& root) {
   const auto entries = files.list(root);
-  return entries.ok() &&
-         std::ranges::any_of(*entries, [](const DirectoryEntry& e) { return e.is_directory && parse_step_directory_name(e.name); });
+  return entries.ok() && std::ranges::any_of(*entries, [](const DirectoryEntry& e) {
+           return e.is_directory && parse_step_directory_name(e.name);
+         });
 }
 
 /// The checkpoint root that a run directory or a root stands for.
@@ -57,8 +58,8 @@ Result<ResolvedReference> resolve_best(FileSystem& files, const std::string& bas
   }
   PS_ASSIGN(auto reference, resolve_step(files, join_path(root, step_directory_name(best->step))));
   if (reference.manifest->self_hash != best->manifest_hash) {
-    return not_found(fmt::format("the best checkpoint of `{}` was commit {} of step {}; the directory holds commit {} now", root, best->seq,
-                                 best->step.value, reference.manifest->seq));
+    return not_found(fmt::format("the best checkpoint of `{}` was commit {} of step {}; the directory holds commit {} now", root,
+                                 best->seq, best->step.value, reference.manifest->seq));
   }
   reference.kind = ResolvedReference::Kind::best;
   reference.root = root;
@@ -66,7 +67,8 @@ Result<ResolvedReference> resolve_best(FileSystem& files, const std::string& bas
   return reference;
 }
 
-Result<ResolvedReference> resolve_newest(FileSystem& files, const std::string& given, const std::string& root, VerifyLevel level) {
+Result<ResolvedReference> resolve_newest(FileSystem& files, const std::string& given, const std::string& root,
+                                         VerifyLevel level) {
   PS_ASSIGN(auto newest, find_newest_verified(files, root, level));
   if (!newest.found) {
     Error error = not_found(fmt::format("no usable checkpoint in `{}`", root));
@@ -100,7 +102,8 @@ Status add_model_file(FileSystem& files, const std::string& directory, const std
   return {};
 }
 
-/// Reads the index of a model in several files: every tensor listed must be in the file named, every tensor of the files must be listed.
+/// Reads the index of a model in several files: every tensor listed must be in the file named, every tensor of the files must be
+/// listed.
 Status add_indexed_model(FileSystem& files, const std::string& directory, OpenedCheckpoint& out) {
   const std::string path = join_path(directory, kIndexFile);
   PS_ASSIGN(const std::string text, read_file(files, path, kMaxTextBytes));
@@ -127,7 +130,8 @@ Status add_indexed_model(FileSystem& files, const std::string& directory, Opened
   for (const auto& tensor : out.tensors) {
     const auto entry = listed.find(tensor.name);
     if (entry == listed.end() || entry->second != tensor.file) {
-      return invalid(fmt::format("tensor `{}` of `{}` is not listed, or listed for another file, or stored twice", tensor.name, tensor.file));
+      return invalid(fmt::format("tensor `{}` of `{}` is not listed, or listed for another file, or stored twice", tensor.name,
+                                 tensor.file));
     }
     listed.erase(entry);
   }
@@ -163,8 +167,8 @@ Status read_texts(FileSystem& files, const Manifest& manifest, LoadPart part, Op
     }
     PS_ASSIGN(auto text, read_file(files, join_path(out.directory, record.path), kMaxTextBytes));
     if (const std::string actual = xxh3_128_hex(as_bytes(text)); actual != record.xxh3_128) {
-      return Error(Code::hash_mismatch,
-                   fmt::format("`{}` differs from its hash {}: {}", join_path(out.directory, record.path), record.xxh3_128, actual));
+      return Error(Code::hash_mismatch, fmt::format("`{}` differs from its hash {}: {}", join_path(out.directory, record.path),
+                                                    record.xxh3_128, actual));
     }
     out.texts.emplace(record.path, std::move(text));
   }
@@ -209,7 +213,8 @@ Result<std::vector<CheckpointEntry>> list_checkpoints(FileSystem& files, const s
     CheckpointEntry checkpoint{.path = join_path(root, entry.name), .step = *step};
     Result<Manifest> manifest = read_manifest(files, checkpoint.path);
     if (manifest.ok() && manifest->step != *step) {
-      manifest = Error(Code::manifest_invalid, fmt::format("`{}` holds the manifest of step {}", checkpoint.path, manifest->step.value));
+      manifest =
+          Error(Code::manifest_invalid, fmt::format("`{}` holds the manifest of step {}", checkpoint.path, manifest->step.value));
     }
     if (manifest.ok()) {
       checkpoint.manifest = std::move(manifest).value();

@@ -38,7 +38,8 @@ Result<std::string> newest_of(FileSystem& files, const std::string& root, std::v
   const auto readable = std::ranges::find_if(checkpoints, [](const CheckpointEntry& c) { return c.manifest.has_value(); });
   const auto chosen = readable == checkpoints.end() ? checkpoints.begin() : readable;
   for (const auto& checkpoint : checkpoints) {
-    const bool foreign = checkpoint.error && checkpoint.error->code() == Code::artifact_version;  // the original's, in the same root
+    const bool foreign =
+        checkpoint.error && checkpoint.error->code() == Code::artifact_version;  // the original's, in the same root
     if (checkpoint.error && !foreign && checkpoint.path != chosen->path) {
       errors.push_back(checkpoint.error->message());
     }
@@ -67,15 +68,20 @@ Result<std::string> locate(FileSystem& files, const std::string& path, std::vect
 
 void add_damage(const Damage& damage, Validation& out) {
   switch (damage.kind) {
-    case Damage::Kind::missing: out.missing.push_back(damage.file); break;
+    case Damage::Kind::missing:
+      out.missing.push_back(damage.file);
+      break;
     case Damage::Kind::size:
       out.size_mismatches.push_back({.path = damage.file, .expected = damage.expected, .actual = damage.actual});
       break;
     case Damage::Kind::hash:
-      out.checksum_mismatches.push_back({damage.file, damage.expected, damage.actual, damage.begin_byte, damage.end_byte, damage.tensors});
+      out.checksum_mismatches.push_back(
+          {damage.file, damage.expected, damage.actual, damage.begin_byte, damage.end_byte, damage.tensors});
       break;
     case Damage::Kind::unreadable:
-    case Damage::Kind::structure: out.errors.push_back(damage.text()); break;
+    case Damage::Kind::structure:
+      out.errors.push_back(damage.text());
+      break;
   }
 }
 
@@ -160,7 +166,8 @@ Status Validation::status() const {
   }
   if (!checksum_mismatches.empty()) {
     const Mismatch& first = checksum_mismatches.front();
-    return Error(Code::hash_mismatch, fmt::format("{}: `{}` differs from its hash at bytes {}..{}", what, first.path, first.begin_byte, first.end_byte));
+    return Error(Code::hash_mismatch, fmt::format("{}: `{}` differs from its hash at bytes {}..{}", what, first.path,
+                                                  first.begin_byte, first.end_byte));
   }
   return Error(Code::manifest_invalid, fmt::format("{}: {}", what, errors.front()));
 }

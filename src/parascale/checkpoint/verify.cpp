@@ -93,7 +93,9 @@ class FileVerifier {
       const std::uint64_t end = std::min(begin + record_.chunk_bytes, record_.size_bytes);
       const auto got = file.read_at(begin, std::span(block).first(end - begin));
       if (!got.ok() || *got != end - begin) {
-        add({.kind = Damage::Kind::unreadable, .begin_byte = begin, .end_byte = end,
+        add({.kind = Damage::Kind::unreadable,
+             .begin_byte = begin,
+             .end_byte = end,
              .actual = got.ok() ? "the file became shorter" : got.error().message()});
         return false;
       }
@@ -156,12 +158,17 @@ std::string Damage::text() const {
                         tensors.size() > shown ? fmt::format(" and {} more", tensors.size() - shown) : "");
   }
   switch (kind) {
-    case Kind::missing: return fmt::format("`{}` is missing", file);
-    case Kind::size: return fmt::format("`{}` has {} bytes, expected {}", file, actual, expected);
+    case Kind::missing:
+      return fmt::format("`{}` is missing", file);
+    case Kind::size:
+      return fmt::format("`{}` has {} bytes, expected {}", file, actual, expected);
     case Kind::hash:
-      return fmt::format("`{}` bytes {}..{} differ from their hash {}: {}{}", file, begin_byte, end_byte, expected, actual, names);
-    case Kind::unreadable: return fmt::format("`{}` cannot be read: {}", file, actual);
-    case Kind::structure: return fmt::format("`{}` is not a consistent tensor file: {}{}", file, actual, names);
+      return fmt::format("`{}` bytes {}..{} differ from their hash {}: {}{}", file, begin_byte, end_byte, expected, actual,
+                         names);
+    case Kind::unreadable:
+      return fmt::format("`{}` cannot be read: {}", file, actual);
+    case Kind::structure:
+      return fmt::format("`{}` is not a consistent tensor file: {}{}", file, actual, names);
   }
   return file;
 }
@@ -185,7 +192,8 @@ Status VerifyReport::status(std::string_view directory) const {
 
 bool belongs_to(const FileRecord& file, LoadPart part) { return part == LoadPart::all || !file.path.starts_with("training/"); }
 
-VerifyReport verify_files(FileSystem& files, const std::string& directory, const Manifest& manifest, VerifyLevel level, LoadPart part) {
+VerifyReport verify_files(FileSystem& files, const std::string& directory, const Manifest& manifest, VerifyLevel level,
+                          LoadPart part) {
   VerifyReport report;
   for (const auto& record : manifest.files) {
     if (belongs_to(record, part)) {

@@ -162,16 +162,19 @@ class ScratchDirectory {
     }
   }
   ~ScratchDirectory() {
-    if (path_ != ".") {
+    if (path_ != "." && !keep_) {
       (void)remove_tree(real_file_system(), path_);  // nothing in it matters any more
     }
   }
   ScratchDirectory(const ScratchDirectory&) = delete;
   ScratchDirectory& operator=(const ScratchDirectory&) = delete;
   const std::string& path() const { return path_; }
+  /// Leaves it: an error names the logs in it.
+  void keep() { keep_ = true; }
 
  private:
   std::string path_;
+  bool keep_ = false;
 };
 
 Result<int> run_infer(Context& context, const InferCommand& command) {
@@ -189,14 +192,19 @@ Result<int> run_infer(Context& context, const InferCommand& command) {
   for (const auto& path : paths) {
     plan.data.options.infer.push_back(as_pattern(path));
   }
-  const ScratchDirectory scratch;
+  ScratchDirectory scratch;
   InferView view(context, command, paths, model.labels);
-  PS_ASSIGN(const auto outcome, run::infer({.plan = plan,
+  auto answered = run::infer({.plan = plan,
                                             .paths = run::RunPaths{scratch.path()},
                                             .programs = programs(context, "cpp"),
                                             .checkpoint = opened,
                                             .inputs = paths.size(),
-                                            .on_prediction = [&](const run::Prediction& p) { view.show(p); }}));
+                              .on_prediction = [&](const run::Prediction& p) { view.show(p); }});
+  if (!answered.ok()) {
+    scratch.keep();
+    return answered.error();
+  }
+  const run::InferOutcome outcome = std::move(answered).value();
   PS_TRY(view.finish());
   const auto latency = run::percentiles_of(outcome.batch_latency_ms);
   std::string timing = latency.count > 0 ? fmt::format("; batch of {}: p50 {:.1f} ms, p99 {:.1f} ms", command.batch_size, latency.p50, latency.p99) : "";

@@ -79,7 +79,7 @@ void declare_train(Line& line) {
   train->add_option("--plan", line.train.plan, "run exactly this plan instead of a config")->type_name("FILE");
   train->add_flag("--dry-run", line.train.dry_run, "plan only");
   train->add_option("--resume", line.train.resume, "`auto`, or a run, checkpoint root or step directory")->type_name("auto|DIR");
-  train->add_option("--resume-step", line.train.resume_step, "resume from this step")->type_name("N");
+  train->add_option("--resume-step", line.train.resume_step, "resume from this step")->check(CLI::NonNegativeNumber)->type_name("N");
   add_output(*train, line.train.output, "write the result's JSON payload here");
   add_common(*train, line);
 }

@@ -165,6 +165,10 @@ int train(Context& context, const TrainCommand& command) {
     return report_error(context, Error(Code::usage, command.plan.empty() ? "neither a config nor a plan is given" : "a config and a plan are given")
                                      .help("parascale train CONFIG, or parascale train --plan FILE"));
   }
+  if (!command.plan.empty() && !command.config.overrides.empty()) {
+    return report_error(context, Error(Code::usage, "a plan and overrides are given: a plan runs as it is")
+                                     .help("make another plan: `parascale plan CONFIG --set ... --output FILE`"));
+  }
   if (!command.resume.empty() && command.resume_step) {
     return report_error(context, Error(Code::usage, "--resume and --resume-step are both given").help("give one of them"));
   }

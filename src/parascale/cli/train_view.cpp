@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "parascale/base/text.h"
 
 namespace parascale::cli {
@@ -86,11 +88,16 @@ void TrainView::on_metrics(const run::MetricsRecord& metrics) {
   const double rate = metrics.rates.end_to_end_images_per_second.value_or(0.0);
   constexpr double kSmoothing = 0.05;
   smoothed_rate_ = smoothed_rate_ > 0.0 ? smoothed_rate_ + kSmoothing * (rate - smoothed_rate_) : rate;
+  // A terminal is redrawn at every step; elsewhere a line is printed at the log interval.
+  if (!console_.stderr_is_terminal() && metrics.step.value % std::max<std::uint64_t>(1, plan_.schedule.log_interval) != 0) {
+    return;
+  }
   const double samples_left = static_cast<double>(plan_.schedule.max_steps - metrics.step.value) * plan_.batch.global(plan_.backend.world_size);
   const auto left = std::chrono::duration<double>(smoothed_rate_ > 0.0 ? samples_left / smoothed_rate_ : 0.0);
   console_.progress("Training", fmt::format("step {}/{}  loss {:.4f}  lr {:.2e}  {:.0f} images/s  {} left", metrics.step.value, plan_.schedule.max_steps,
                                             metrics.loss.value_or(0.0), metrics.lr.value_or(0.0), smoothed_rate_,
-                                            format_duration(std::chrono::duration_cast<std::chrono::nanoseconds>(left))));
+                                            format_duration(std::chrono::duration_cast<std::chrono::nanoseconds>(left))),
+                    std::chrono::seconds(0));
 }
 
 }  // namespace parascale::cli

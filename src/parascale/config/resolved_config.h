@@ -69,7 +69,6 @@ struct TrainingSettings {  // parascale.training.* and training.*
   std::string checkpoint_save_path;  ///< empty = `<run directory>/checkpoints`
   std::int64_t checkpoint_save_interval = 1000;
   std::int64_t checkpoint_keep_last = 3;  ///< parascale.training.checkpoint_keep_last
-  bool allow_world_size_change_on_resume = false;
   std::string workload;                   ///< training.workload
   std::optional<std::int64_t> max_steps;  ///< total, also after a resume
   std::optional<double> epochs;           ///< total; giving both is an error

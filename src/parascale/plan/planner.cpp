@@ -121,9 +121,12 @@ class Planner {
 
   void plan_worker() {
     const WorkloadRecord* workload = find_record(request_.capabilities.workloads, config_.training.workload);
+    if (workload == nullptr || !workload->built) {
+      return;  // reported by workload_shape
+    }
     std::string kind = config_.runtime.worker;
     if (kind == "auto") {
-      kind = workload == nullptr || lists(workload->workers, "cpp") ? "cpp" : "python";
+      kind = lists(workload->workers, "cpp") ? "cpp" : "python";
       because(fmt::format("worker {}: the workload has a {} model for this device", kind, kind == "cpp" ? "C++" : "Python"));
     }
     plan_.backend.worker = kind;

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 
@@ -16,7 +17,8 @@ constexpr std::size_t kHeaderBytes = 8;
 
 std::uint32_t read_u32(std::string_view bytes, std::size_t at) {
   std::uint32_t value = 0;
-  std::memcpy(&value, bytes.data() + at, sizeof value);  // little-endian hosts only, as checked at configure time
+  static_assert(std::endian::native == std::endian::little, "frames are little-endian");
+  std::memcpy(&value, bytes.data() + at, sizeof value);
   return value;
 }
 

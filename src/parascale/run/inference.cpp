@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <poll.h>
 
+#include <algorithm>
 #include <array>
 #include <deque>
 #include <map>
@@ -24,7 +25,7 @@ class Inference {
 
   Result<InferOutcome> run() {
     const std::int64_t begun = real_clock().monotonic_ns();
-    PS_TRY(session_.load(request_.checkpoint, deadline()));
+    PS_TRY(session_.load(request_.checkpoint, Session::LoadState::weights, deadline()));
     while (answered_ < request_.inputs) {
       issue();
       PS_TRY(session_.engine.channel().flush());
@@ -42,6 +43,7 @@ class Inference {
     std::uint64_t first = 0;
     std::uint32_t count = 0;
     std::int64_t begun_ns = 0;
+    bool filled = false;  ///< by the engine; the rank owes the answer
     std::map<std::uint64_t, std::string> failures;
   };
 
@@ -64,7 +66,8 @@ class Inference {
                                       {.fd = session_.engine.channel().fd(), .events = POLLIN, .revents = 0}}};
     const int limit_ms = static_cast<int>(std::chrono::milliseconds(deadline()).count());
     if (poll(watched.data(), watched.size(), limit_ms) == 0) {
-      return session_.rank.hung("inputs were under way", deadline());
+      const bool rank_owes = std::ranges::any_of(batches_, [](const auto& entry) { return entry.second.filled; });
+      return (rank_owes ? session_.rank : session_.engine).hung("inputs were under way", deadline());
     }
     if (watched[1].revents != 0) {
       PS_TRY(read(session_.engine));
@@ -94,7 +97,12 @@ class Inference {
     }
     if (type == "filled") {
       PS_ASSIGN(const auto filled, protocol::Filled::from_json(frame.message));
-      Batch& batch = batches_.at(filled.slot);
+      const auto found = batches_.find(filled.slot);
+      if (found == batches_.end()) {
+        return Error(Code::protocol_violation, fmt::format("the data engine filled slot {}, which nobody asked for", filled.slot));
+      }
+      Batch& batch = found->second;
+      batch.filled = true;
       for (const auto& failure : filled.failures) {
         batch.failures[failure.id.value] = failure.reason;
       }

@@ -127,7 +127,7 @@ Status Session::share_arena(std::uint64_t bytes) {
   return rank.channel().send(protocol::region_message("snapshot", arena.size()), {arena.fd()});
 }
 
-Status Session::load(const checkpoint::OpenedCheckpoint& opened, std::chrono::seconds deadline) {
+Status Session::load(const checkpoint::OpenedCheckpoint& opened, LoadState what, std::chrono::seconds deadline) {
   std::map<std::string_view, const protocol::StateEntry*> wanted;
   for (const auto& entry : inventory) {
     wanted[entry.name] = &entry;
@@ -146,7 +146,7 @@ Status Session::load(const checkpoint::OpenedCheckpoint& opened, std::chrono::se
     PS_ASSIGN(const std::string path, absolute_path(source.file));
     tensors.push_back(Json::object({{"name", source.name}, {"file", path}, {"offset", source.offset_bytes}, {"bytes", source.size_bytes}, {"slice", Json()}}));
   }
-  const bool strict = opened.manifest.has_value();
+  const bool strict = what == LoadState::all;
   PS_TRY(rank.channel().send(Json::object({{"type", "load"}, {"tensors", std::move(tensors)}, {"strict", strict}})));
   PS_ASSIGN(const auto loaded, rank.expect("loaded", deadline));
   std::vector<std::string> faults;
@@ -155,7 +155,6 @@ Status Session::load(const checkpoint::OpenedCheckpoint& opened, std::chrono::se
     for (const auto& name : names != nullptr ? names->items() : Json::Array()) {
       const std::string* text = name.to_string();
       const auto entry = text != nullptr ? wanted.find(*text) : wanted.end();
-      // A plain model directory holds no moments, and inference needs none: only weights count then.
       const bool counts = entry == wanted.end() || entry->second->kind == "param" || entry->second->kind == "buffer" || strict;
       if (text != nullptr && counts) {
         faults.push_back(fmt::format("{}: `{}`", list, *text));

@@ -50,8 +50,12 @@ class Session {
 
   /// Makes the snapshot arena and hands it to the rank.
   Status share_arena(std::uint64_t bytes);
+  enum class LoadState : std::uint8_t {
+    all,      ///< weights and moments: to resume
+    weights,  ///< parameters and buffers: moments that are missing stay as they are
+  };
   /// Lets the rank load tensors whose bytes have been verified. Errors: state_mismatch naming what is missing or differs.
-  Status load(const checkpoint::OpenedCheckpoint& opened, std::chrono::seconds deadline);
+  Status load(const checkpoint::OpenedCheckpoint& opened, LoadState what, std::chrono::seconds deadline);
   std::span<const std::byte> slot(std::uint32_t index) const {
     return std::span<const std::byte>(batches.bytes()).subspan(index * layout.slot_bytes, layout.slot_bytes);
   }

@@ -76,7 +76,7 @@ Status Trainer::start() {
   PS_TRY(parts_.session.share_arena(snapshot_plan_->arena_bytes()));
   snapshot_plan_->write_headers(parts_.session.arena.bytes());
   if (parts_.start.source) {
-    PS_TRY(parts_.session.load(*parts_.start.source, std::chrono::seconds(plan_.supervision.hang_deadline_seconds)));
+    PS_TRY(parts_.session.load(*parts_.start.source, Session::LoadState::all, std::chrono::seconds(plan_.supervision.hang_deadline_seconds)));
     snapshotted_ = parts_.start.step;
     any_snapshot_ = parts_.start.source->manifest.has_value() && parts_.start.step.value > 0;
     last_checkpoint_ = parts_.start.source->directory;
@@ -87,6 +87,11 @@ Status Trainer::start() {
     if (best_ && std::ranges::find(steps, best_->step) != steps.end()) {
       PS_TRY(committer.set_best(best_->step));
     }
+  }
+  if (!parts_.start.source && !plan_.workload.init_from.empty()) {
+    PS_ASSIGN(const auto resolved, checkpoint::resolve_reference(real_file_system(), plan_.workload.init_from));
+    PS_ASSIGN(const auto opened, checkpoint::open_for_load(real_file_system(), resolved.directory, checkpoint::LoadPart::model));
+    PS_TRY(parts_.session.load(opened, Session::LoadState::weights, std::chrono::seconds(plan_.supervision.hang_deadline_seconds)));
   }
   if (parts_.start.step.value == 0) {
     // Every run starts from a committed file, so that any rank and back end can start from the same one.
@@ -238,7 +243,7 @@ Status Trainer::dispatch_train(const Pending& pending) {
         {{"type", "finish"}, {"t", item.step.value}, {"denominators", Json::object({{"loss", static_cast<std::uint64_t>(flight.ids.size())}})}}));
     dispatched_ = item.step;
     if (!evaluates_after(plan_, item.step)) {
-      finish_boundary(item.step, false);
+      finish_boundary(item.step, best_, false);
     }
   }
   return {};
@@ -264,12 +269,15 @@ Status Trainer::dispatch_evaluation(const Pending& pending) {
   return {};
 }
 
-void Trainer::finish_boundary(Step step, bool improved) {
+void Trainer::finish_boundary(Step step, std::optional<Best> best_before, bool improved) {
   boundary_ = step;
   const bool stop_here = stopping_ && step >= sequence_.last_step();
   if (commits_after(plan_, step) || improved || stop_here) {
     const bool last = step.value == plan_.schedule.max_steps;
-    request_snapshot({.step = step, .best = improved, .reason = last ? "final" : stop_here ? "signal" : commits_after(plan_, step) ? "interval" : "best"});
+    request_snapshot({.step = step,
+                      .best = improved,
+                      .reason = last ? "final" : stop_here ? "signal" : commits_after(plan_, step) ? "interval" : "best",
+                      .best_before = best_before});
   }
 }
 

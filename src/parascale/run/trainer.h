@@ -78,6 +78,7 @@ class Trainer {
     Step step{};
     bool best = false;
     std::string reason;
+    std::optional<Best> best_before;  ///< holds again when a best checkpoint cannot be written
   };
 
   Status start();
@@ -91,6 +92,7 @@ class Trainer {
   Status on_eval_done(const protocol::Frame& frame);
   Status on_snapshot_ready(const protocol::Frame& frame);
   Status on_commit_done();
+  Status on_commit_failed(const SnapshotRequest& snapshot, const Error& error);
   void on_signal(int number);
   Status check_deadlines();
 
@@ -100,7 +102,7 @@ class Trainer {
   Status dispatch_evaluation(const Pending& pending);
   Status finish_evaluation();
   void record_failed_samples(const Pending& pending);
-  void finish_boundary(Step step, bool improved);
+  void finish_boundary(Step step, std::optional<Best> best_before, bool improved);
   void request_snapshot(SnapshotRequest request);
   void send_snapshot();
   void request_stop();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 
 #include "parascale/base/clock.h"
@@ -204,7 +205,7 @@ Status Trainer::on_eval_done(const protocol::Frame& frame) {
     const Json* weight = weights != nullptr ? weights->find(name) : nullptr;
     protocol::Term& term = evaluation_->terms[name];
     term.name = name;
-    term.sum += sum.to_double().value_or(0.0);
+    term.sum += sum.to_double().value_or(std::nan(""));  // a sum that is not finite travels as null
     term.weight += weight != nullptr ? weight->to_double().value_or(0.0) : 0.0;
   }
   PS_ASSIGN(const auto rows, frame.message.get<std::uint64_t>("rows"));
@@ -241,8 +242,9 @@ Status Trainer::finish_evaluation() {
   evaluated_ = evaluation.step;
   const std::string& metric = plan_.schedule.evaluation_metric;
   const auto found = last_evaluation_.find(metric);
+  const std::optional<Best> best_before = best_;
   bool improved = false;
-  if (found != last_evaluation_.end() && (!best_ || improves(metric, found->second, best_->value))) {
+  if (found != last_evaluation_.end() && std::isfinite(found->second) && (!best_ || improves(metric, found->second, best_->value))) {
     best_ = Best{.step = evaluation.step, .value = found->second};
     improved = true;
   }
@@ -257,7 +259,7 @@ Status Trainer::finish_evaluation() {
                        evaluation.step);
   previous_done_ns_ = 0;  // the next step's time starts when it is sent
   gate_open_ = true;
-  finish_boundary(evaluation.step, improved);
+  finish_boundary(evaluation.step, best_before, improved);
   return {};
 }
 
@@ -285,7 +287,7 @@ Status Trainer::on_commit_done() {
   const SnapshotRequest snapshot = std::move(*snapshot_commit_);
   snapshot_commit_.reset();
   if (!outcome->ok()) {
-    return outcome->error();
+    return on_commit_failed(snapshot, outcome->error());
   }
   const checkpoint::Committed& committed = outcome->value();
   last_checkpoint_ = committed.path;
@@ -303,6 +305,25 @@ Status Trainer::on_commit_done() {
   for (const auto& warning : committed.warnings) {
     parts_.records.event("warning", Json::object({{"code", code_text(warning.code())}, {"message", warning.message()}}), snapshot.step);
   }
+  if (snapshot_wanted_) {
+    send_snapshot();
+  }
+  return {};
+}
+
+Status Trainer::on_commit_failed(const SnapshotRequest& snapshot, const Error& error) {
+  const bool may_go_on = snapshot.reason == "interval" || snapshot.reason == "best";
+  if (error.code() != Code::disk_full || !may_go_on) {
+    return error;
+  }
+  // A full disk costs this checkpoint, not the run: the ones before are whole, and space may be there at the next interval.
+  if (snapshot.best) {
+    best_ = snapshot.best_before;
+  }
+  parts_.records.event("warning",
+                       Json::object({{"code", code_text(error.code())},
+                                     {"message", fmt::format("checkpoint step {} was left out: {}", snapshot.step.value, error.message())}}),
+                       snapshot.step);
   if (snapshot_wanted_) {
     send_snapshot();
   }

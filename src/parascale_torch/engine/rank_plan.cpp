@@ -37,7 +37,10 @@ Result<RankPlan> RankPlan::from_json(const Json& json) {
   }
   PS_ASSIGN(plan.model, VitConfig::from_json(*model));
   if (const Json* optimizer = json.find("optimizer"); optimizer != nullptr && !optimizer->is_null()) {
-    PS_ASSIGN(plan.optimizer, OptimizerConfig::from_json(*optimizer));
+    PS_ASSIGN(const auto type, optimizer->get<std::string>("type"));
+    if (type != "none") {  // a plan of mode infer updates nothing
+      PS_ASSIGN(plan.optimizer, OptimizerConfig::from_json(*optimizer));
+    }
   }
   if (const Json* training = json.find("training"); training != nullptr && training->is_object()) {
     PS_TRY(read_training(*training, plan));

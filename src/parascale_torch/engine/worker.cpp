@@ -11,7 +11,6 @@
 
 #include "parascale/base/text.h"
 #include "parascale_torch/engine/process.h"
-#include "parascale_torch/models/vit/kernels.h"
 #include "parascale_torch/state/transfer.h"
 
 namespace parascale::native {
@@ -72,8 +71,7 @@ Json capabilities() {
                        {"precisions", Json::array({"fp32"})},
                        {"snapshot", Json::array({"arena"})},
                        {"requests", Json::array({"init", "load", "step", "eval", "infer", "snapshot", "stop"})},
-                       {"threads", static_cast<std::int64_t>(at::get_num_threads())},
-                       {"kernels", kernels::instruction_set()}});
+                       {"threads", static_cast<std::int64_t>(at::get_num_threads())}});
 }
 
 Worker::Worker(protocol::Channel channel, std::uint64_t rank) : channel_(std::move(channel)), rank_(rank) {}
@@ -303,6 +301,7 @@ Status Worker::on_load(const Json& message) {
 }
 
 Status Worker::on_step(const Json& message) {
+  wait_ns_ = 0;  // the time before a step is no wait for its data
   StepOrder order;
   PS_ASSIGN(order.step, message.get<std::uint64_t>("t"));
   PS_ASSIGN(order.learning_rate, message.get<double>("lr"));

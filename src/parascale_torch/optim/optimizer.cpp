@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/_foreach_norm.h>
 #include <ATen/ops/_fused_sgd.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
@@ -11,7 +12,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "parascale_torch/models/vit/kernels.h"
 
 namespace parascale::native {
 
@@ -135,15 +135,17 @@ void Optimizer::add_state(StateInventory& inventory) const {
 }
 
 double gradient_norm(const std::vector<Parameter>& parameters) {
-  double sum = 0.0;
+  const at::NoGradGuard no_grad;
+  std::vector<Tensor> gradients;
   for (const auto& parameter : parameters) {
-    const Tensor& gradient = parameter.value.grad();
-    if (!gradient.defined()) {
-      continue;
+    if (parameter.value.grad().defined()) {
+      gradients.push_back(parameter.value.grad());
     }
-    const Tensor dense = gradient.contiguous();
-    sum += dense.scalar_type() == at::kDouble ? kernels::table<double>().square_sum(dense.numel(), dense.const_data_ptr<double>())
-                                              : kernels::table<float>().square_sum(dense.numel(), dense.const_data_ptr<float>());
+  }
+  double sum = 0.0;
+  for (const Tensor& norm : gradients.empty() ? std::vector<Tensor>() : at::_foreach_norm(gradients, 2)) {
+    const double value = norm.item<double>();
+    sum += value * value;
   }
   return std::sqrt(sum);
 }

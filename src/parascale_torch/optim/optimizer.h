@@ -56,7 +56,7 @@ class Optimizer {
   at::Tensor step_;                 ///< updates done, f32 []: shared by all parameters
 };
 
-/// Global 2-norm of the gradients in one pass over them, accumulated in double; parameters without gradient count as zero.
+/// Global 2-norm of the gradients the norms of the tensors summed up in double; parameters without gradient count as zero.
 double gradient_norm(const std::vector<Parameter>& parameters);
 /// Drops the gradients, so that the next backward pass stores instead of adding.
 void clear_gradients(const std::vector<Parameter>& parameters);

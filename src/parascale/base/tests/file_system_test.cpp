@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 
@@ -32,7 +33,8 @@ class FileSystemTest : public ::testing::Test {
   void put(std::string_view name, std::string_view content) const { std::ofstream(at(name), std::ios::binary) << content; }
   std::vector<std::string> names() const {
     std::vector<std::string> out;
-    for (const auto& entry : files_.list(root_).value()) {
+    const auto entries = files_.list(root_).value();
+    for (const auto& entry : entries) {
       out.push_back(entry.name);
     }
     return out;

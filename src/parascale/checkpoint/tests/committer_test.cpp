@@ -11,13 +11,13 @@
 namespace parascale::checkpoint {
 namespace {
 
-using ::testing::Contains;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using parascale::testing::is_error;
 using parascale::testing::is_ok;
 using parascale::testing::MemoryFileSystem;
+using ::testing::Contains;
+using ::testing::ElementsAre;
 using testing::fingerprint;
+using ::testing::HasSubstr;
 using testing::SampleCheckpoint;
 using testing::StepClock;
 
@@ -59,11 +59,12 @@ TEST_F(CommitterTest, writes_the_layout) {
   EXPECT_EQ(committed.path, "/run/checkpoints/step-00000024");
   EXPECT_EQ(committed.seq, 1U);
   EXPECT_FALSE(committed.already_committed);
-  EXPECT_THAT(files.tree(), ElementsAre("/run/", "/run/checkpoints/", "/run/checkpoints/CURRENT", "/run/checkpoints/step-00000024/",
-                                        "/run/checkpoints/step-00000024/config.json", "/run/checkpoints/step-00000024/manifest.json",
-                                        "/run/checkpoints/step-00000024/model.safetensors", "/run/checkpoints/step-00000024/training/",
-                                        "/run/checkpoints/step-00000024/training/optimizer.safetensors",
-                                        "/run/checkpoints/step-00000024/training/state.json"));
+  EXPECT_THAT(files.tree(),
+              ElementsAre("/run/", "/run/checkpoints/", "/run/checkpoints/CURRENT", "/run/checkpoints/step-00000024/",
+                          "/run/checkpoints/step-00000024/config.json", "/run/checkpoints/step-00000024/manifest.json",
+                          "/run/checkpoints/step-00000024/model.safetensors", "/run/checkpoints/step-00000024/training/",
+                          "/run/checkpoints/step-00000024/training/optimizer.safetensors",
+                          "/run/checkpoints/step-00000024/training/state.json"));
   EXPECT_EQ(read_file(files, root + "/CURRENT").value(), "step-00000024 1 " + committed.manifest_hash + "\n");
   EXPECT_THAT(verify(files, committed.path, VerifyLevel::hashes)->status("x"), is_ok());
   EXPECT_GT(committed.size_bytes, 10'000U);

@@ -37,9 +37,7 @@ const std::string kRoot = "/run/checkpoints";
 
 bool deep() { return std::getenv("PARASCALE_DEEP") != nullptr; }
 
-CrashBudget budget() {
-  return deep() ? CrashBudget{.exhaustive_pending = 12, .samples = 2000} : CrashBudget{};
-}
+CrashBudget budget() { return deep() ? CrashBudget{.exhaustive_pending = 12, .samples = 2000} : CrashBudget{}; }
 
 /// One commit of the scenario: which step, with which content, best or not.
 struct Planned {
@@ -228,22 +226,25 @@ class Scenario {
   Oracle oracle;
   std::size_t failures = 0;
   std::size_t warnings = 0;
-  bool check_listing = false;   ///< after each commit, compare the directory with what the committer believes; makes calls of its own
-  bool consistent = true;       ///< they were equal
+  bool check_listing =
+      false;               ///< after each commit, compare the directory with what the committer believes; makes calls of its own
+  bool consistent = true;  ///< they were equal
   bool stop_at_reopen = false;  ///< once something failed: a disk that lost a sync must be checked before it is used again
 
  private:
   const Plan& plan_;
 };
 
-/// Looks for a crash state that breaks a promise. A verdict depends on the disk and the newest promises only, so equal states are judged once; what
-/// lies inside a temporary or deleted directory does not matter, because recovery removes it whole.
-std::optional<std::string> find_violation(const Scenario& scenario, const CrashBudget& crash_budget, std::size_t* visited = nullptr) {
+/// Looks for a crash state that breaks a promise. A verdict depends on the disk and the newest promises only, so equal states are
+/// judged once; what lies inside a temporary or deleted directory does not matter, because recovery removes it whole.
+std::optional<std::string> find_violation(const Scenario& scenario, const CrashBudget& crash_budget,
+                                          std::size_t* visited = nullptr) {
   static std::map<std::pair<std::uint64_t, std::string>, std::optional<std::string>> verdicts;
   std::optional<std::string> violation;
   const std::size_t states = for_each_crash_state(
       scenario.files, crash_budget, [&](MemoryFileSystem& disk, std::size_t moment, const std::string& description) {
-        const std::uint64_t digest = disk.digest([](std::string_view name) { return name.starts_with(".tmp-") || name.starts_with(".del-"); });
+        const std::uint64_t digest =
+            disk.digest([](std::string_view name) { return name.starts_with(".tmp-") || name.starts_with(".del-"); });
         const auto [verdict, is_new] = verdicts.try_emplace({digest, scenario.oracle.promises_at(moment)});
         if (is_new) {
           verdict->second = scenario.oracle.check(disk, moment);
@@ -262,7 +263,11 @@ std::optional<std::string> find_violation(const Scenario& scenario, const CrashB
 /// From the moment of the injected fault on, for about two commits: what lies before is what the run without a fault covers.
 CrashBudget after_fault(const Scenario& scenario, std::uint64_t seed) {
   const std::size_t moment = scenario.files.fault_moment();
-  return {.exhaustive_pending = deep() ? 9U : 4U, .samples = deep() ? 100U : 6U, .seed = seed, .first_moment = moment, .last_moment = moment + 70};
+  return {.exhaustive_pending = deep() ? 9U : 4U,
+          .samples = deep() ? 100U : 6U,
+          .seed = seed,
+          .first_moment = moment,
+          .last_moment = moment + 70};
 }
 
 TEST(Crash, every_state_recovers_to_what_was_acknowledged) {
@@ -325,7 +330,8 @@ TEST(Crash, a_failed_sync_is_never_turned_into_success) {
 
 TEST(Crash, a_power_cut_after_the_restart_of_a_killed_process_loses_nothing) {
   const auto changes_names = [](const MemoryFileSystem::Record& r) {
-    return r.call == Call::rename || r.call == Call::sync_directory || r.call == Call::remove_file || r.call == Call::remove_directory;
+    return r.call == Call::rename || r.call == Call::sync_directory || r.call == Call::remove_file ||
+           r.call == Call::remove_directory;
   };
   std::size_t killed = 0;
   for (std::uint64_t n = 1;; n += deep() ? 1U : 2U) {
@@ -411,7 +417,8 @@ class MetaTest : public ::testing::Test {
 
 TEST_F(MetaTest, every_file_sync_is_needed) {
   std::size_t lies = 0;
-  EXPECT_THAT(unnoticed(kFull, [](const MemoryFileSystem::Record& r) { return r.call == Call::sync; }, lies), ::testing::IsEmpty());
+  EXPECT_THAT(
+      unnoticed(kFull, [](const MemoryFileSystem::Record& r) { return r.call == Call::sync; }, lies), ::testing::IsEmpty());
   EXPECT_GT(lies, 40U);
 }
 

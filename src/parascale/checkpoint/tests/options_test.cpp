@@ -16,7 +16,8 @@ TEST(CheckpointOptions, round_trip) {
 }
 
 TEST(CheckpointOptions, defaults_and_errors) {
-  EXPECT_THAT(CheckpointOptions::from_json(Json::object({{"root", "/a"}, {"unknown", 1}})), is_ok_and_holds(CheckpointOptions{.root = "/a"}));
+  EXPECT_THAT(CheckpointOptions::from_json(Json::object({{"root", "/a"}, {"unknown", 1}})),
+              is_ok_and_holds(CheckpointOptions{.root = "/a"}));
   EXPECT_THAT(CheckpointOptions::from_json(Json::object()), is_error(Code::json_invalid));
   EXPECT_THAT(CheckpointOptions::from_json(Json::object({{"root", "/a"}, {"keep_last", -1}})), is_error(Code::json_invalid));
 }

@@ -20,7 +20,8 @@ class StepClock final : public Clock {
   mutable std::int64_t now_ = 0;
 };
 
-/// Owns the arena of one small request: a model of two weights, two moments and a counter, and three texts. The bytes depend on `salt` only.
+/// Owns the arena of one small request: a model of two weights, two moments and a counter, and three texts. The bytes depend on
+/// `salt` only.
 class SampleCheckpoint {
  public:
   explicit SampleCheckpoint(std::uint64_t step, std::uint64_t salt = 0) {
@@ -34,7 +35,8 @@ class SampleCheckpoint {
              {{"head.weight", Dtype::f32, {10, 64}}, {"head.bias", Dtype::f32, {10}}, {"steps", Dtype::i64, {}}}, seed);
     add_file("training/optimizer.safetensors", "optimizer", "moment",
              {{"exp_avg.head.weight", Dtype::f32, {10, 64}}, {"exp_avg_sq.head.weight", Dtype::f32, {10, 64}}}, seed + 1000);
-    request.tensors.push_back(TensorRecord{.name = "tied.weight", .global_shape = {10, 64}, .kind = "param", .alias_of = "head.weight"});
+    request.tensors.push_back(
+        TensorRecord{.name = "tied.weight", .global_shape = {10, 64}, .kind = "param", .alias_of = "head.weight"});
     request.text_files = {{"config.json", "config", R"({"model_type": "vit"})"},
                           {"training/state.json", "state", "{\"step\": " + std::to_string(step) + "}"}};
     request.progress = Json::object({{"samples", step * 64}});
@@ -49,8 +51,8 @@ class SampleCheckpoint {
   std::vector<std::vector<std::byte>> arenas;  ///< one per data file
 
  private:
-  void add_file(const std::string& path, const std::string& role, const std::string& kind, const std::vector<TensorEntry>& entries,
-                std::uint64_t seed) {
+  void add_file(const std::string& path, const std::string& role, const std::string& kind,
+                const std::vector<TensorEntry>& entries, std::uint64_t seed) {
     const SafetensorsLayout layout = make_layout(entries, {{"format", "pt"}}).value();
     std::vector<std::byte>& arena = arenas.emplace_back(layout.total_bytes);
     std::memcpy(arena.data(), layout.header.data(), layout.header.size());
@@ -61,8 +63,8 @@ class SampleCheckpoint {
     DataFile file{.path = path, .role = role};
     for (const auto& tensor : layout.tensors) {
       file.pieces.push_back({.tensor = tensor.name, .offset_bytes = tensor.offset_bytes, .size_bytes = tensor.size_bytes});
-      request.tensors.push_back(
-          TensorRecord{.name = tensor.name, .dtype = tensor.dtype, .global_shape = tensor.shape, .kind = kind, .trainable = kind == "param"});
+      request.tensors.push_back(TensorRecord{
+          .name = tensor.name, .dtype = tensor.dtype, .global_shape = tensor.shape, .kind = kind, .trainable = kind == "param"});
     }
     request.data_files.push_back(std::move(file));
   }

@@ -12,13 +12,13 @@
 namespace parascale::checkpoint {
 namespace {
 
+using parascale::testing::is_error;
+using parascale::testing::is_ok;
+using parascale::testing::MemoryFileSystem;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using parascale::testing::is_error;
-using parascale::testing::is_ok;
-using parascale::testing::MemoryFileSystem;
 using testing::SampleCheckpoint;
 using testing::StepClock;
 
@@ -48,7 +48,8 @@ class StoreTest : public ::testing::Test {
 };
 
 TEST_F(StoreTest, lists_by_sequence_and_ignores_what_is_no_checkpoint) {
-  for (const char* name : {"/.tmp-step-00000032-x", "/.del-step-00000004-x", "/step-00000040.bad-damaged", "/notes", "/step-48"}) {
+  for (const char* name :
+       {"/.tmp-step-00000032-x", "/.del-step-00000004-x", "/step-00000040.bad-damaged", "/notes", "/step-48"}) {
     ASSERT_THAT(make_directories(files, root + name), is_ok());
   }
   write(root + "/step-00000056", "a file with the name of a step");
@@ -237,7 +238,9 @@ TEST_F(StoreTest, opens_an_indexed_model_and_refuses_a_lying_index) {
   write("/hf/model-00001-of-00002.safetensors", one.header + "x");
   write("/hf/model-00002-of-00002.safetensors", two.header + "y");
   const auto open_with = [&](std::string_view map) {
-    EXPECT_THAT(replace_file(files, "/hf/model.safetensors.index.json", std::string(R"({"weight_map": )") + std::string(map) + "}"), is_ok());
+    EXPECT_THAT(
+        replace_file(files, "/hf/model.safetensors.index.json", std::string(R"({"weight_map": )") + std::string(map) + "}"),
+        is_ok());
     return open_for_load(files, "/hf");
   };
   EXPECT_THAT(open_with(R"({"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"})"), is_ok());

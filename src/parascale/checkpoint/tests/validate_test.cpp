@@ -13,12 +13,12 @@
 namespace parascale::checkpoint {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using parascale::testing::is_error;
 using parascale::testing::is_ok;
 using parascale::testing::MemoryFileSystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using testing::SampleCheckpoint;
 using testing::StepClock;
 
@@ -58,7 +58,8 @@ TEST_F(ValidateTest, has_the_keys_of_the_specification) {
   EXPECT_EQ(json.get<std::string>("runtime_status").value(), "diagnostic");
   EXPECT_EQ(json.get<std::string>("checkpoint").value(), "/run/checkpoints/step-00000008");
   const Json report = json.get<Json>("validation").value();
-  for (const char* key : {"ok", "checked_files", "checked_directories", "missing", "checksum_mismatches", "size_mismatches", "errors"}) {
+  for (const char* key :
+       {"ok", "checked_files", "checked_directories", "missing", "checksum_mismatches", "size_mismatches", "errors"}) {
     EXPECT_TRUE(report.contains(key)) << key;
   }
   EXPECT_EQ(report.get<std::uint64_t>("checked_files").value(), 4U);
@@ -124,8 +125,10 @@ TEST_F(ValidateTest, reads_the_manifest_of_the_original) {
   const std::string payload = "weights";
   const auto manifest_of = [&](std::string_view extra) {
     return R"({"format": "parascale_manifest_v1", "schema_version": 2, "step": 5, "backend": "native", "files": [
-      {"path": "backend_state.pt", "entry_type": "file", "size_bytes": 7, "sha256": ")" + sha256_hex(payload) + R"("},
-      {"path": "deepspeed", "entry_type": "directory"})" + std::string(extra) + "]}";
+      {"path": "backend_state.pt", "entry_type": "file", "size_bytes": 7, "sha256": ")" +
+           sha256_hex(payload) + R"("},
+      {"path": "deepspeed", "entry_type": "directory"})" +
+           std::string(extra) + "]}";
   };
   const std::string directory = "/old/step-00000005/";
   write(directory + "backend_state.pt", payload);
@@ -141,7 +144,10 @@ TEST_F(ValidateTest, reads_the_manifest_of_the_original) {
   flip(directory + "backend_state.pt", 0);
   EXPECT_EQ(validate(files, "/old")->checksum_mismatches.size(), 1U);
   flip(directory + "backend_state.pt", 0);
-  write(directory + "manifest.json", manifest_of(R"(, {"path": "gone.pt"}, {"path": "../../etc/passwd"}, {"path": "deepspeed", "entry_type": "directory", "error": "x"})"));
+  write(
+      directory + "manifest.json",
+      manifest_of(
+          R"(, {"path": "gone.pt"}, {"path": "../../etc/passwd"}, {"path": "deepspeed", "entry_type": "directory", "error": "x"})"));
   const auto bad = validate(files, "/old");
   ASSERT_THAT(bad, is_ok());
   EXPECT_THAT(bad->missing, ElementsAre("gone.pt"));

@@ -91,9 +91,10 @@ TEST(PlannerTest, AllReasonsAreCollected) {
   job.config.runtime.device = "npu";
   job.config.backend.training_backend = "fsdp";
   job.config.runtime.worker = "python";
-  job.config.training.workload = "clip";
-  EXPECT_THAT(codes_of(job.outcome()),
-              ElementsAre(Code::device_missing, Code::backend_not_built, Code::worker_missing, Code::workload_not_built));
+  job.config.training.evaluation.metric = "bleu";
+  EXPECT_THAT(codes_of(job.outcome()), ElementsAre(Code::device_missing, Code::backend_not_built, Code::worker_missing, Code::cross_field));
+  job.config.training.workload = "clip";  // what depends on the workload cannot be said then
+  EXPECT_THAT(codes_of(job.outcome()), ElementsAre(Code::device_missing, Code::backend_not_built, Code::workload_not_built));
 }
 
 TEST(PlannerTest, AutomaticChoicesSayWhy) {

@@ -2,11 +2,12 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstring>
 #include <thread>
+#include <vector>
 
 #include "tests/support/matchers.h"
 
@@ -235,6 +236,7 @@ TEST_F(ChannelTest, MoreDescriptorsThanAFrameMayCarryAreAViolation) {
   header.msg_control = control.data();
   header.msg_controllen = control.size();
   cmsghdr* rights = CMSG_FIRSTHDR(&header);
+  ASSERT_NE(rights, nullptr);
   rights->cmsg_level = SOL_SOCKET;
   rights->cmsg_type = SCM_RIGHTS;
   rights->cmsg_len = CMSG_LEN(sizeof(int) * kMany);

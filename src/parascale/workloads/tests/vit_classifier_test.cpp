@@ -1,4 +1,7 @@
 #include "parascale/workloads/workloads.h"
+
+#include <algorithm>
+
 #include "tests/support/matchers.h"
 
 namespace parascale::workloads {

@@ -3,7 +3,6 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/conv2d.h>
 #include <ATen/ops/dropout.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/gelu.h>
@@ -105,56 +104,48 @@ VitModel::VitModel(const VitConfig& config, std::uint64_t seed, at::ScalarType d
 }
 
 Tensor VitModel::forward(const Tensor& pixels, bool training) const {
-  const bool dropout = training && (config_.hidden_dropout_prob > 0.0 || config_.attention_probs_dropout_prob > 0.0);
-  return forward(pixels, training, dropout ? Path::plain : Path::fused);
-}
-
-Tensor VitModel::forward(const Tensor& pixels, bool training, Path path) const {
   const std::int64_t batch = pixels.size(0);
   const std::int64_t width = config_.hidden_size;
-  Tensor first;
-  if (path == Path::fused) {
-    Tensor tokens = embed_patches(pixels, patch_weight_, patch_bias_, class_token_, positions_);
-    for (std::size_t i = 0; i < blocks_.size(); ++i) {
-      tokens = encoder_block(tokens, blocks_[i],
-                             {.batch = batch,
-                              .tokens = config_.tokens(),
-                              .heads = config_.num_attention_heads,
-                              .epsilon = config_.layer_norm_eps,
-                              .first_token_only = i + 1 == blocks_.size()});
-    }
-    first = tokens;
-  } else {
-    const Tensor patches =
-        at::conv2d(pixels, patch_weight_, patch_bias_, at::IntArrayRef(config_.patch_size)).flatten(2).transpose(1, 2);
-    Tensor tokens = at::cat({class_token_.expand({batch, 1, width}), patches}, 1).add(positions_);
-    tokens = at::dropout(tokens, config_.hidden_dropout_prob, training);
-    for (const auto& block : blocks_) {
-      tokens = plain_block(tokens, block, training);
-    }
-    first = tokens.select(1, 0);
+  const std::int64_t patch = config_.patch_size;
+  const std::int64_t side = config_.image_size / patch;
+  // Patches do not overlap, so that their convolution is one matrix product over rearranged pixels.
+  const Tensor patches = pixels.view({batch, config_.num_channels, side, patch, side, patch})
+                             .permute({0, 2, 4, 1, 3, 5})
+                             .reshape({batch, side * side, config_.num_channels * patch * patch});
+  const Tensor embedded = at::linear(patches, patch_weight_.view({width, -1}), patch_bias_);
+  Tensor tokens = at::cat({class_token_.expand({batch, 1, width}), embedded}, 1).add(positions_);
+  if (training && config_.hidden_dropout_prob > 0.0) {
+    tokens = at::dropout(tokens, config_.hidden_dropout_prob, true);
   }
-  const Tensor normed = at::layer_norm(first, at::IntArrayRef(width), norm_weight_, norm_bias_, config_.layer_norm_eps);
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    tokens = block(tokens, blocks_[i], i + 1 == blocks_.size() ? Tokens::first : Tokens::all, training);
+  }
+  const Tensor normed =
+      at::layer_norm(tokens.select(1, 0), at::IntArrayRef(width), norm_weight_, norm_bias_, config_.layer_norm_eps);
   return at::linear(normed, classifier_weight_, classifier_bias_);
 }
 
-Tensor VitModel::plain_block(const Tensor& tokens, const BlockParameters& p, bool training) const {
+Tensor VitModel::block(const Tensor& tokens, const BlockParameters& p, Tokens wanted, bool training) const {
   const std::int64_t batch = tokens.size(0);
   const std::int64_t width = config_.hidden_size;
   const auto norm = [&](const Tensor& x, const Tensor& weight, const Tensor& bias) {
     return at::layer_norm(x, at::IntArrayRef(width), weight, bias, config_.layer_norm_eps);
   };
+  const auto drop = [&](const Tensor& x) {
+    return training && config_.hidden_dropout_prob > 0.0 ? at::dropout(x, config_.hidden_dropout_prob, true) : x;
+  };
   const Tensor qkv = at::linear(norm(tokens, p.norm1_weight, p.norm1_bias), p.qkv_weight, p.qkv_bias)
                          .view({batch, config_.tokens(), 3, config_.num_attention_heads, config_.head_width()})
                          .permute({2, 0, 3, 1, 4});
-  const Tensor attended = at::scaled_dot_product_attention(qkv.select(0, 0), qkv.select(0, 1), qkv.select(0, 2), {},
+  const Tensor queries = wanted == Tokens::first ? qkv.select(0, 0).narrow(2, 0, 1) : qkv.select(0, 0);
+  const Tensor attended = at::scaled_dot_product_attention(queries, qkv.select(0, 1), qkv.select(0, 2), {},
                                                            training ? config_.attention_probs_dropout_prob : 0.0)
                               .transpose(1, 2)
-                              .reshape({batch, config_.tokens(), width});
-  const Tensor middle =
-      tokens.add(at::dropout(at::linear(attended, p.out_weight, p.out_bias), config_.hidden_dropout_prob, training));
+                              .reshape({batch, queries.size(2), width});
+  const Tensor residual = wanted == Tokens::first ? tokens.narrow(1, 0, 1) : tokens;
+  const Tensor middle = residual.add(drop(at::linear(attended, p.out_weight, p.out_bias)));
   const Tensor activated = at::gelu(at::linear(norm(middle, p.norm2_weight, p.norm2_bias), p.up_weight, p.up_bias));
-  return middle.add(at::dropout(at::linear(activated, p.down_weight, p.down_bias), config_.hidden_dropout_prob, training));
+  return middle.add(drop(at::linear(activated, p.down_weight, p.down_bias)));
 }
 
 }  // namespace parascale::native

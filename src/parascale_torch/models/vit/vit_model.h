@@ -7,9 +7,18 @@
 
 #include "parascale_torch/models/parameter.h"
 #include "parascale_torch/models/vit/vit_config.h"
-#include "parascale_torch/models/vit/vit_functions.h"
 
 namespace parascale::native {
+
+/// The leaf parameters of one block. `qkv_weight` is [3 * width, width]: query, key, value.
+struct BlockParameters {
+  at::Tensor norm1_weight, norm1_bias;
+  at::Tensor qkv_weight, qkv_bias;
+  at::Tensor out_weight, out_bias;
+  at::Tensor norm2_weight, norm2_bias;
+  at::Tensor up_weight, up_bias;
+  at::Tensor down_weight, down_bias;
+};
 
 /// Vision transformer with a linear classifier on the class token: the arithmetic of transformers' `ViTForImageClassification`
 /// (pre-norm blocks, learned positions, exact GELU; Dosovitskiy et al. 2020), names of its saved files.
@@ -19,12 +28,6 @@ namespace parascale::native {
 /// *thread-compatible*
 class VitModel {
  public:
-  enum class Path {
-    fused,  ///< one graph node per block with its own backward pass; no dropout
-    plain,  ///< library operators and their derivatives, every token through every layer; used with dropout and as reference in
-            ///< tests
-  };
-
   /// Draws the start weights (truncated normal for matrices, positions and class token, zeros, ones) from a generator of its own.
   VitModel(const VitConfig& config, std::uint64_t seed, at::ScalarType dtype = at::kFloat);
 
@@ -35,11 +38,12 @@ class VitModel {
   /// pixels: [batch, num_channels, image_size, image_size], contiguous; returns logits [batch, num_labels].
   /// With `training`, dropout draws from the default generator.
   at::Tensor forward(const at::Tensor& pixels, bool training) const;
-  at::Tensor forward(const at::Tensor& pixels, bool training, Path path) const;
 
  private:
   at::Tensor add(const std::string& name, at::Tensor value, bool decay);
-  at::Tensor plain_block(const at::Tensor& tokens, const BlockParameters& p, bool training) const;
+  enum class Tokens { all, first };
+  /// One pre-norm block on tokens [batch, tokens, width]; with `first` only the class token's output, [batch, 1, width].
+  at::Tensor block(const at::Tensor& tokens, const BlockParameters& p, Tokens wanted, bool training) const;
 
   VitConfig config_;
   std::vector<Parameter> parameters_;

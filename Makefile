@@ -1,5 +1,6 @@
 # The two commands: `make quickstart` and `make test`. Everything else serves developers; `make help` lists it.
 SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
 BUILD ?= build
 JOBS ?= $(shell nproc)
 CTEST := ctest --output-on-failure --no-tests=error --parallel $(JOBS)
@@ -22,7 +23,7 @@ build: $(BUILD)/build.ninja
 	@cmake --build $(BUILD) -j $(JOBS)
 
 quickstart: $(BUILD)/build.ninja
-	@cmake --build $(BUILD) -j $(JOBS) --target parascale parascale_worker | tail -n 1
+	@cmake --build $(BUILD) -j $(JOBS) --target parascale parascale_worker
 	@tools/quickstart
 
 test:
@@ -34,7 +35,7 @@ test:
 	@cd build/asan && $(CTEST) -L sanitized
 	@cd build && $(CTEST) -LE deep
 
-deep: test tidy tsan fuzz
+deep: test format-check tidy tsan fuzz
 	@cd build && $(CTEST) -L deep
 
 asan:
@@ -53,6 +54,7 @@ format:
 	@git ls-files '*.cpp' '*.h' | xargs clang-format-19 -i
 
 format-check:
+	@tools/setup deep
 	@git ls-files '*.cpp' '*.h' | xargs clang-format-19 --dry-run -Werror
 
 fuzz:

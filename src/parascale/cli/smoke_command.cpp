@@ -16,6 +16,17 @@ constexpr std::string_view kDefaultConfig = "configs/quickstart/digits_vit.yaml"
 constexpr std::string_view kDefaultReport = "runs/server_smoke_report.json";
 constexpr std::string_view kRunDir = "runs/smoke";
 
+/// The line of a log that names the error, or its last line.
+std::string first_error(const std::string& log_path) {
+  const auto lines = run::log_tail(log_path, 50);
+  for (const auto& line : lines) {
+    if (line.starts_with("error[")) {
+      return line;
+    }
+  }
+  return lines.empty() ? "it said nothing" : lines.back();
+}
+
 /// Runs commands of this very program as children, one after another, and notes what each did.
 class Smoke {
  public:
@@ -45,7 +56,7 @@ class Smoke {
       if (!status.clean()) {
         exit_ = status.code != 0 ? status.code : exit_code(ErrorKind::run);
         entry["error_type"] = "command_failed";
-        entry["error"] = fmt::format("{}: {}", status.text(), join(run::log_tail(log_path, 3), " | "));
+        entry["error"] = fmt::format("{}: {}", status.text(), first_error(log_path));
         entry["log"] = log_path;
       }
     }

@@ -67,7 +67,7 @@ class Inference {
     const int limit_ms = static_cast<int>(std::chrono::milliseconds(deadline()).count());
     if (poll(watched.data(), watched.size(), limit_ms) == 0) {
       const bool rank_owes = std::ranges::any_of(batches_, [](const auto& entry) { return entry.second.filled; });
-      return (rank_owes ? session_.rank : session_.engine).hung("inputs were under way", deadline());
+      return (rank_owes ? session_.rank : session_.engine).hung("while inputs were under way", deadline());
     }
     if (watched[1].revents != 0) {
       PS_TRY(read(session_.engine));
@@ -87,7 +87,7 @@ class Inference {
       }
       PS_TRY(on_frame(peer, *frame));
     }
-    return open ? Status() : Status(peer.died("inputs were under way"));
+    return open ? Status() : Status(peer.died("while inputs were under way"));
   }
 
   Status on_frame(Peer& peer, const protocol::Frame& frame) {

@@ -26,7 +26,7 @@ Result<Peer> Peer::start(Role role, const SpawnOptions& options) {
   peer.channel_ = protocol::Channel(std::move(ends.first));
   const protocol::Hello hello{.protocol = std::string(protocol::kProtocolVersion), .role = "agent", .pid = getpid()};
   if (!peer.channel_.send(hello.to_json()).ok()) {
-    return peer.died("starting");
+    return peer.died("at its start");
   }
   return peer;
 }
@@ -82,7 +82,7 @@ Error Peer::reported(const protocol::Frame& frame) {
   return with_log(std::move(error));
 }
 
-Error Peer::died(std::string_view doing) {
+Error Peer::died(std::string_view where) {
   // Its last words may still lie in the socket: they name the cause better than an exit status.
   const ExitStatus status = process_.wait_or_kill(std::chrono::milliseconds(500));
   while (channel_.valid()) {
@@ -99,14 +99,14 @@ Error Peer::died(std::string_view doing) {
     }
   }
   const Code code = role_ == Role::engine ? Code::engine_stopped : Code::rank_stopped;
-  return with_log(Error(code, fmt::format("{} stopped while {} ({})", name(), doing, status.text())));
+  return with_log(Error(code, fmt::format("{} stopped {} ({})", name(), where, status.text())));
 }
 
-Error Peer::hung(std::string_view doing, std::chrono::seconds deadline) {
+Error Peer::hung(std::string_view where, std::chrono::seconds deadline) {
   const Code code = role_ == Role::engine ? Code::engine_hung : Code::rank_hung;
   process_.send_signal(SIGUSR1);  // a stack into its log
   (void)process_.wait_or_kill(std::chrono::milliseconds(300));
-  return with_log(Error(code, fmt::format("{} made no progress for {} s while {}", name(), deadline.count(), doing)));
+  return with_log(Error(code, fmt::format("{} made no progress for {} s {}", name(), deadline.count(), where)));
 }
 
 Result<protocol::Frame> Peer::expect(std::string_view type, std::chrono::seconds deadline) {
@@ -125,14 +125,14 @@ Result<protocol::Frame> Peer::expect(std::string_view type, std::chrono::seconds
     }
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
     if (left.count() <= 0) {
-      return hung(fmt::format("its `{}` was awaited", type), deadline);
+      return hung(fmt::format("while its `{}` was awaited", type), deadline);
     }
     pollfd ready{.fd = channel_.fd(), .events = POLLIN, .revents = 0};
     poll(&ready, 1, static_cast<int>(left.count()));
     if (ready.revents != 0) {
       const auto open = channel_.read_available();
       if (!open.ok() || !*open) {
-        return died(fmt::format("its `{}` was awaited", type));
+        return died(fmt::format("while its `{}` was awaited", type));
       }
     }
   }

@@ -33,10 +33,10 @@ class Peer {
   Result<protocol::Hello> expect_hello(std::chrono::seconds deadline);
   /// The error that an `error` frame stands for.
   Error reported(const protocol::Frame& frame);
-  /// The error for an end nobody asked for; waits for the exit status.
-  Error died(std::string_view doing);
+  /// The error for an end nobody asked for; waits for the exit status. `where` completes the sentence: `in phase forward of step 3`.
+  Error died(std::string_view where);
   /// The error for a missed deadline; asks the peer for a stack, then kills it.
-  Error hung(std::string_view doing, std::chrono::seconds deadline);
+  Error hung(std::string_view where, std::chrono::seconds deadline);
   /// Asks the peer to end and waits; kills it after `limit`.
   ExitStatus stop(std::string_view reason, std::chrono::seconds limit);
 

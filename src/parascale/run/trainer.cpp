@@ -109,8 +109,8 @@ Status Trainer::loop() {
   while (true) {
     issue_fills();
     PS_TRY(dispatch());
-    PS_TRY(parts_.session.engine.channel().flush().ok() ? Status() : Status(parts_.session.engine.died("work was sent to it")));
-    PS_TRY(parts_.session.rank.channel().flush().ok() ? Status() : Status(parts_.session.rank.died("work was sent to it")));
+    PS_TRY(parts_.session.engine.channel().flush().ok() ? Status() : Status(parts_.session.engine.died(fmt::format("while step {} was under way", done_.value + 1))));
+    PS_TRY(parts_.session.rank.channel().flush().ok() ? Status() : Status(parts_.session.rank.died(rank_place())));
     PS_TRY(parts_.records.status());
     if (finished()) {
       return {};
@@ -146,10 +146,10 @@ Status Trainer::wait_for_events() {
     PS_TRY(read_engine());
   }
   if (watched[2].revents != 0) {
-    return session.rank.died(fmt::format("step {} was under way", started_.value));
+    return session.rank.died(rank_place());
   }
   if (watched[3].revents != 0) {
-    return session.engine.died(fmt::format("step {} was under way", started_.value));
+    return session.engine.died(fmt::format("while step {} was under way", done_.value + 1));
   }
   return {};
 }
@@ -161,14 +161,18 @@ Status Trainer::check_deadlines() {
   if (rank_owes()) {
     const protocol::Pulse pulse = parts_.session.read_pulse();
     if (now - std::max(pulse.changed_ns, rank_progress_ns_) > limit_ns) {
-      return parts_.session.rank.hung(
-          fmt::format("in phase {} of step {}, micro-step {}", protocol::phase_name(pulse.phase), pulse.step, pulse.micro_step), deadline);
+      return parts_.session.rank.hung(rank_place(), deadline);
     }
   }
   if (open_fills_ > 0 && now - engine_progress_ns_ > limit_ns) {
-    return parts_.session.engine.hung(fmt::format("{} were asked for", format_count(open_fills_, "batch")), deadline);
+    return parts_.session.engine.hung(fmt::format("while {} were asked for", format_count(open_fills_, "batch")), deadline);
   }
   return {};
+}
+
+std::string Trainer::rank_place() const {
+  const protocol::Pulse pulse = parts_.session.read_pulse();
+  return fmt::format("in phase {} of step {}, micro-step {}", protocol::phase_name(pulse.phase), pulse.step, pulse.micro_step);
 }
 
 void Trainer::issue_fills() {

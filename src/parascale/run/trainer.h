@@ -107,6 +107,8 @@ class Trainer {
   void send_snapshot();
   void request_stop();
   bool finished() const;
+  /// `in phase forward of step 3, micro-step 0`, from the pulse page: what the rank itself said last.
+  std::string rank_place() const;
   bool rank_owes() const { return !steps_.empty() || evaluation_ || snapshot_sent_; }
   checkpoint::CommitRequest commit_request(const SnapshotRequest& snapshot) const;
   MetricsRecord train_record(const InFlight& flight, const protocol::StepDone& done);

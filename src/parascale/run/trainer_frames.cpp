@@ -55,7 +55,7 @@ Status Trainer::read_rank() {
     rank_progress_ns_ = now_ns();
     PS_TRY(on_rank_frame(*frame));
   }
-  return open ? Status() : Status(parts_.session.rank.died(fmt::format("step {} was under way", started_.value)));
+  return open ? Status() : Status(parts_.session.rank.died(rank_place()));
 }
 
 Status Trainer::on_rank_frame(const protocol::Frame& frame) {
@@ -110,7 +110,7 @@ Status Trainer::read_engine() {
       return parts_.session.engine.reported(*frame);
     }
   }
-  return open ? Status() : Status(parts_.session.engine.died(fmt::format("step {} was under way", started_.value)));
+  return open ? Status() : Status(parts_.session.engine.died(fmt::format("while step {} was under way", done_.value + 1)));
 }
 
 Status Trainer::on_filled(const protocol::Filled& filled) {

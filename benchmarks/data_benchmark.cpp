@@ -113,8 +113,12 @@ void fill_slot(benchmark::State& state, DataOptions options, std::uint32_t batch
   const std::uint64_t slots = index->summary.samples / batch;
   std::uint64_t t = 0;
   for (auto _ : state) {
-    const auto filled = filler->fill({.slot = static_cast<std::uint32_t>(t % 2), .split = "train", .step = Step{t + 1}, .epoch = t / slots,
-                                      .first = t % slots * batch, .count = batch});
+    const auto filled = filler->fill({.slot = static_cast<std::uint32_t>(t % 2),
+                                      .split = "train",
+                                      .step = Step{t + 1},
+                                      .epoch = t / slots,
+                                      .first = t % slots * batch,
+                                      .count = batch});
     PS_CHECK(filled.ok() && filled->valid == batch, "every row is valid");
     ++t;
   }

@@ -4,6 +4,10 @@ target_compile_options(parascale_warnings INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor -Woverloaded-virtual
   -Wold-style-cast -Wcast-align -Werror
   -Wno-missing-field-initializers)  # designated initialisers leave defaults out on purpose
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  # std::stable_sort of libstdc++ 12 uses what that library itself marks as deprecated.
+  target_compile_options(parascale_warnings INTERFACE -Wno-deprecated-declarations)
+endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(parascale_warnings INTERFACE -Wduplicated-cond -Wlogical-op
     -Wno-restrict)  # g++ 12 reports overlaps inside std::string that cannot happen

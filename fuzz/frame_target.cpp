@@ -30,7 +30,8 @@ void read_as_message(const Json& message) {
       PS_CHECK(slots->region_bytes() / slots->slot_count == slots->slot_bytes, "the ring's size does not overflow");
     }
     if (const auto results = protocol::ResultsLayout::from_json(*layout); results.ok()) {
-      PS_CHECK(results->region_bytes() / results->slot_count == results->block_bytes, "the result region's size does not overflow");
+      PS_CHECK(results->region_bytes() / results->slot_count == results->block_bytes,
+               "the result region's size does not overflow");
     }
   }
 }

@@ -10,7 +10,8 @@ void png(Input input) {
   data::Image image;
   for (const std::uint32_t channels : {1U, 3U}) {
     if (const Status decoded = decoder.decode(bytes, channels, image); !decoded.ok()) {
-      PS_CHECK(decoded.error().code() == Code::image_unreadable && !decoded.error().message().empty(), "a bad image has a reason");
+      PS_CHECK(decoded.error().code() == Code::image_unreadable && !decoded.error().message().empty(),
+               "a bad image has a reason");
       continue;
     }
     PS_CHECK(size.ok() && image.width == size->width && image.height == size->height, "the header said how large the image is");

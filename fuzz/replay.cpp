@@ -1,5 +1,5 @@
-// Runs stored inputs through their targets: `fuzz_replay CORPUS` takes every file of CORPUS/<target>/, `fuzz_replay TARGET FILE...` single files.
-// A target without a corpus is a failure, so that none is forgotten.
+// Runs stored inputs through their targets: `fuzz_replay CORPUS` takes every file of CORPUS/<target>/, `fuzz_replay TARGET
+// FILE...` single files. A target without a corpus is a failure, so that none is forgotten.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -33,16 +33,21 @@ bool run_corpus(const Target& target, const std::string& directory) {
     fmt::print(stderr, "target {} has no corpus in {}\n", target.name, directory);
     return false;
   }
-  const bool good = std::ranges::all_of(*entries, [&](const auto& entry) { return run_file(target, join_path(directory, entry.name)); });
+  const bool good =
+      std::ranges::all_of(*entries, [&](const auto& entry) { return run_file(target, join_path(directory, entry.name)); });
   fmt::print("{:<12} {} inputs\n", target.name, entries->size());
   return good;
 }
 
 int replay(std::span<char*> arguments) {
   if (arguments.size() == 2) {
-    return std::ranges::all_of(targets(), [&](const Target& target) { return run_corpus(target, join_path(arguments[1], target.name)); }) ? 0 : 1;
+    return std::ranges::all_of(targets(),
+                               [&](const Target& target) { return run_corpus(target, join_path(arguments[1], target.name)); })
+               ? 0
+               : 1;
   }
-  const auto target = arguments.size() > 2 ? std::ranges::find(targets(), std::string_view(arguments[1]), &Target::name) : targets().end();
+  const auto target =
+      arguments.size() > 2 ? std::ranges::find(targets(), std::string_view(arguments[1]), &Target::name) : targets().end();
   if (target == targets().end()) {
     fmt::print(stderr, "usage: fuzz_replay CORPUS | fuzz_replay TARGET FILE...\n");
     return 2;

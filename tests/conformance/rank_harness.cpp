@@ -52,7 +52,12 @@ Json small_plan(const protocol::SlotLayout& layout) {
                                {"qkv_bias", true},
                                {"id2label", id2label},
                                {"label2id", label2id}})},
-       {"optimizer", Json::object({{"type", "adamw"}, {"betas", Json::array({0.9, 0.999})}, {"eps", 1e-8}, {"weight_decay", 0.05}, {"momentum", 0.0}, {"nesterov", false}})},
+       {"optimizer", Json::object({{"type", "adamw"},
+                                   {"betas", Json::array({0.9, 0.999})},
+                                   {"eps", 1e-8},
+                                   {"weight_decay", 0.05},
+                                   {"momentum", 0.0},
+                                   {"nesterov", false}})},
        {"training", Json::object({{"seed", 42}, {"label_smoothing", 0.0}, {"grad_clip_norm", 1.0}, {"nonfinite", "stop"}})},
        {"threads", Json::object({{"cores", 1}, {"engine", 1}, {"intra_op", 1}})},
        {"batch", Json::object({{"per_rank", 4}, {"accumulation", 2}, {"layout", layout.to_json()}})}});
@@ -231,7 +236,8 @@ std::map<std::string, std::string> RankHarness::snapshot(std::uint64_t step) {
 }
 
 Json RankHarness::evaluate(std::uint32_t slot, std::uint64_t id) {
-  send(Json::object({{"type", "eval"}, {"id", id}, {"weights", "live"}, {"phase", "validation"}, {"slot", slot}, {"last", true}}));
+  send(
+      Json::object({{"type", "eval"}, {"id", id}, {"weights", "live"}, {"phase", "validation"}, {"slot", slot}, {"last", true}}));
   const Json done = expect("eval_done");
   (void)expect("release");
   return done;

@@ -15,8 +15,8 @@ namespace parascale::conformance {
 /// The worker command under test, from `--worker=PATH`.
 extern std::string worker_program;
 
-/// Plays the agent for one worker process: starts it, shares the regions, fills slots with made-up pictures, sends and expects frames.
-/// A frame that does not come within seconds fails the test. *confined to the test's thread*
+/// Plays the agent for one worker process: starts it, shares the regions, fills slots with made-up pictures, sends and expects
+/// frames. A frame that does not come within seconds fails the test. *confined to the test's thread*
 class RankHarness {
  public:
   explicit RankHarness(std::string hello_version = std::string(protocol::kProtocolVersion));

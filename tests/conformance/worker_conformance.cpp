@@ -156,8 +156,13 @@ TEST(WorkerConformance, IgnoresTerminationSignals) {
 TEST(WorkerConformance, PulseTellsWhereARankWaits) {
   RankHarness rank;
   rank.make_ready();
-  rank.send(Json::object({{"type", "step"}, {"t", 1}, {"lr", 0.01}, {"micros", 2}, {"planned", Json::object({{"loss", 8}})},
-                          {"policy", Json::object({{"nonfinite", "stop"}})}, {"flags", Json::object({{"audit", false}, {"profile", false}})}}));
+  rank.send(Json::object({{"type", "step"},
+                          {"t", 1},
+                          {"lr", 0.01},
+                          {"micros", 2},
+                          {"planned", Json::object({{"loss", 8}})},
+                          {"policy", Json::object({{"nonfinite", "stop"}})},
+                          {"flags", Json::object({{"audit", false}, {"profile", false}})}}));
   protocol::Pulse pulse;
   for (int i = 0; i < 500 && pulse.phase != protocol::Phase::wait_data; ++i) {
     usleep(10'000);
@@ -212,10 +217,11 @@ TEST(WorkerConformance, RefusesASnapshotOutsideTheArena) {
   rank.make_ready();
   rank.share_arena();
   const std::string name = rank.inventory.front().name;
-  rank.send(Json::object({{"type", "snapshot"},
-                          {"t", 0},
-                          {"mode", "arena"},
-                          {"assign", Json::array({Json::object({{"name", name}, {"slice", Json()}, {"offset", rank.arena.size() - 1}})})}}));
+  rank.send(Json::object(
+      {{"type", "snapshot"},
+       {"t", 0},
+       {"mode", "arena"},
+       {"assign", Json::array({Json::object({{"name", name}, {"slice", Json()}, {"offset", rank.arena.size() - 1}})})}}));
   (void)rank.expect("error");
   EXPECT_FALSE(rank.expect_exit().clean());
 }

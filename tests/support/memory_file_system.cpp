@@ -533,7 +533,7 @@ std::size_t for_each_crash_state(const MemoryFileSystem& files, const CrashBudge
       continue;
     }
     bool going = visit("nothing", [](std::size_t) { return 0; }) && visit("everything", [](std::size_t) { return 1; });
-    for (std::size_t one = 0; going && one < pending; ++one) {
+    for (std::size_t one = 0; budget.one_by_one && going && one < pending; ++one) {
       going = visit(fmt::format("all but {}", one), [&](std::size_t i) { return i == one ? 0 : 1; }) &&
               visit(fmt::format("only {}", one), [&](std::size_t i) { return i == one ? 1 : 0; });
     }

@@ -185,6 +185,7 @@ class MemoryFileSystem::Crash {
 struct CrashBudget {
   std::size_t exhaustive_pending = 8;  ///< up to so many choices, all subsets
   std::size_t samples = 60;  ///< else so many seeded ones, besides "nothing", "everything", "all but one" and "only one"
+  bool one_by_one = true;    ///< visit "all but one" and "only one"
   std::uint64_t seed = 1;
   std::size_t first_moment = 0;  ///< operations of the log after which the first and the last crash happen
   std::size_t last_moment = SIZE_MAX;

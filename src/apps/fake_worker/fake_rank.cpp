@@ -40,7 +40,8 @@ std::vector<Fault> parse_faults(const std::string& text) {
   return faults;
 }
 
-FakeRank::FakeRank(protocol::Channel channel, std::vector<Fault> faults) : channel_(std::move(channel)), faults_(std::move(faults)) {}
+FakeRank::FakeRank(protocol::Channel channel, std::vector<Fault> faults)
+    : channel_(std::move(channel)), faults_(std::move(faults)) {}
 
 std::span<float> FakeRank::tensor(const std::string& name) { return state_.at(name); }
 
@@ -84,14 +85,13 @@ int FakeRank::serve() {
     }
     if (const Status status = handle(std::move(**frame)); !status.ok()) {
       fmt::print(stderr, "fake worker: {}\n", status.error().message());
-      const protocol::WorkerError error{
-          .error_class = status.error().code() == Code::nonfinite          ? "nan"
-                         : status.error().code() == Code::version_mismatch ? "version"
-                         : status.error().code() == Code::state_mismatch   ? "state"
-                                                                           : "internal",
-          .phase = "forward",
-          .step = step_,
-          .message = status.error().message()};
+      const protocol::WorkerError error{.error_class = status.error().code() == Code::nonfinite          ? "nan"
+                                                       : status.error().code() == Code::version_mismatch ? "version"
+                                                       : status.error().code() == Code::state_mismatch   ? "state"
+                                                                                                         : "internal",
+                                        .phase = "forward",
+                                        .step = step_,
+                                        .message = status.error().message()};
       (void)send(error.to_json());  // the exit code says the same
       return status.error().code() == Code::version_mismatch ? 3 : 4;
     }
@@ -159,8 +159,11 @@ Status FakeRank::on_init(const Json& message) {
     state_[kWeight][i] = pseudo(seed, i);
   }
   Json state = Json::array();
-  state.push_back(protocol::StateEntry{.name = kWeight, .kind = "param", .dtype = Dtype::f32, .global_shape = {kSize}, .trainable = true, .group = "decay"}.to_json());
-  state.push_back(protocol::StateEntry{.name = kMoment, .kind = "moment", .dtype = Dtype::f32, .global_shape = {kSize}}.to_json());
+  state.push_back(protocol::StateEntry{
+      .name = kWeight, .kind = "param", .dtype = Dtype::f32, .global_shape = {kSize}, .trainable = true, .group = "decay"}
+                      .to_json());
+  state.push_back(
+      protocol::StateEntry{.name = kMoment, .kind = "moment", .dtype = Dtype::f32, .global_shape = {kSize}}.to_json());
   return send(Json::object({{"type", "ready"}, {"state", std::move(state)}, {"memory", Json::object()}}));
 }
 
@@ -190,7 +193,8 @@ Status FakeRank::on_load(const Json& message) {
       missing.push_back(name);
     }
   }
-  return send(Json::object({{"type", "loaded"}, {"missing", missing}, {"unexpected", Json::array()}, {"mismatched", mismatched}}));
+  return send(
+      Json::object({{"type", "loaded"}, {"missing", missing}, {"unexpected", Json::array()}, {"mismatched", mismatched}}));
 }
 
 Status FakeRank::on_step(const Json& message) {
@@ -225,12 +229,16 @@ Status FakeRank::on_micro(const Json& message) {
       return Error(Code::internal, "a fault was asked for");
     }
   }
-  PS_ASSIGN(const auto view, protocol::read_slot(std::span<const std::byte>(regions_["batches"].bytes()).subspan(slot * layout_->slot_bytes, layout_->slot_bytes)));
+  PS_ASSIGN(
+      const auto view,
+      protocol::read_slot(
+          std::span<const std::byte>(regions_["batches"].bytes()).subspan(slot * layout_->slot_bytes, layout_->slot_bytes)));
   const auto weights = tensor(kWeight);
   for (std::size_t i = 0; i < kSize; ++i) {
     gradient_[i] += pseudo(view.header.content_hash, i) + 0.01F * weights[i];
   }
-  loss_sum_ += static_cast<double>(view.header.valid_count) * (1.0 + static_cast<double>(pseudo(view.header.content_hash, kSize)));
+  loss_sum_ +=
+      static_cast<double>(view.header.valid_count) * (1.0 + static_cast<double>(pseudo(view.header.content_hash, kSize)));
   weight_ += view.header.valid_count;
   pulse_->add_samples(view.header.valid_count);
   return send(Json::object({{"type", "release"}, {"slot", slot}}));
@@ -246,7 +254,8 @@ Status FakeRank::on_finish(const Json&) {
     weights[i] -= static_cast<float>(lr_) * moments[i];
     norm += static_cast<double>(gradient_[i]) * static_cast<double>(gradient_[i]);
   }
-  protocol::StepDone done{.step = Step{step_}, .terms = {{.name = "loss", .sum = loss_sum_, .weight = weight_}}, .grad_norm = std::sqrt(norm)};
+  protocol::StepDone done{
+      .step = Step{step_}, .terms = {{.name = "loss", .sum = loss_sum_, .weight = weight_}}, .grad_norm = std::sqrt(norm)};
   done.times_ns = {{"forward", 0}, {"backward", 0}, {"optimizer", 0}, {"wait", 0}};
   if (audit_ && std::ranges::any_of(faults_, [](const Fault& f) { return f.kind == "no_grad"; })) {
     done.no_grad = {"fake.unused"};
@@ -262,7 +271,10 @@ Status FakeRank::on_eval(const Json& message, bool infer) {
     return Error(Code::protocol_violation, fmt::format("slot {} lies outside the ring", slot));
   }
   pulse_->enter(protocol::Phase::infer, step_, 0);
-  PS_ASSIGN(const auto view, protocol::read_slot(std::span<const std::byte>(regions_["batches"].bytes()).subspan(slot * layout_->slot_bytes, layout_->slot_bytes)));
+  PS_ASSIGN(
+      const auto view,
+      protocol::read_slot(
+          std::span<const std::byte>(regions_["batches"].bytes()).subspan(slot * layout_->slot_bytes, layout_->slot_bytes)));
   const auto ids = view.ids.first(view.header.valid_count);
   std::vector<float> logits;
   double top1 = 0.0;
@@ -277,7 +289,9 @@ Status FakeRank::on_eval(const Json& message, bool infer) {
   Json answer = infer ? Json::object({{"type", "result"}, {"id", id}, {"slot", slot}, {"rows", ids.size()}})
                       : Json::object({{"type", "eval_done"},
                                       {"id", id},
-                                      {"sums", Json::object({{"loss", rows * std::abs(static_cast<double>(tensor(kWeight)[0]))}, {"top1", top1}, {"top5", rows}})},
+                                      {"sums", Json::object({{"loss", rows * std::abs(static_cast<double>(tensor(kWeight)[0]))},
+                                                             {"top1", top1},
+                                                             {"top5", rows}})},
                                       {"weights", Json::object({{"loss", rows}, {"top1", rows}, {"top5", rows}})},
                                       {"slot", slot},
                                       {"rows", ids.size()}});

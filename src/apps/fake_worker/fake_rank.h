@@ -17,8 +17,9 @@ struct Fault {
 };
 std::vector<Fault> parse_faults(const std::string& text);
 
-/// A rank without torch: it obeys the whole worker protocol and trains nothing. Its state is 64 numbers that depend on every batch it was given, so
-/// that a lost, repeated or reordered step shows in the checkpoint. Labelled `fake` in every output. *confined to one thread*
+/// A rank without torch: it obeys the whole worker protocol and trains nothing. Its state is 64 numbers that depend on every
+/// batch it was given, so that a lost, repeated or reordered step shows in the checkpoint. Labelled `fake` in every output.
+/// *confined to one thread*
 class FakeRank {
  public:
   FakeRank(protocol::Channel channel, std::vector<Fault> faults);

@@ -11,9 +11,9 @@ namespace parascale {
 }  // namespace parascale
 
 /// Stops the process with exit code 70 when `condition` is false: a bug of ours, not a mistake of the user.
-#define PS_CHECK(condition, what)                                                              \
-  do {                                                                                         \
-    if (!(condition)) [[unlikely]] {                                                           \
-      ::parascale::check_failed(#condition, (what), std::source_location::current());          \
-    }                                                                                          \
+#define PS_CHECK(condition, what)                                                     \
+  do {                                                                                \
+    if (!(condition)) [[unlikely]] {                                                  \
+      ::parascale::check_failed(#condition, (what), std::source_location::current()); \
+    }                                                                                 \
   } while (false)

@@ -5,7 +5,8 @@
 
 namespace parascale {
 
-/// Seam for time, so that tests can turn it. Waits and deadlines use the monotonic clock; the wall clock is only a label. *thread-safe*
+/// Seam for time, so that tests can turn it. Waits and deadlines use the monotonic clock; the wall clock is only a label.
+/// *thread-safe*
 class Clock {
  public:
   virtual ~Clock() = default;

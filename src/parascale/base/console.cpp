@@ -34,12 +34,14 @@ void write_all(int fd, std::string_view text) {
 }  // namespace
 
 Console::Console(Options options, const Clock& clock)
-    : options_(std::move(options)), clock_(clock), stdout_terminal_(isatty(STDOUT_FILENO) == 1),
+    : options_(std::move(options)),
+      clock_(clock),
+      stdout_terminal_(isatty(STDOUT_FILENO) == 1),
       stderr_terminal_(isatty(STDERR_FILENO) == 1) {
   const char* no_colour = std::getenv("NO_COLOR");
   const char* term = std::getenv("TERM");
-  colour_ = stderr_terminal_ && (no_colour == nullptr || *no_colour == '\0') &&
-            (term == nullptr || std::string_view(term) != "dumb");
+  colour_ =
+      stderr_terminal_ && (no_colour == nullptr || *no_colour == '\0') && (term == nullptr || std::string_view(term) != "dumb");
 }
 
 Console::~Console() { end_progress(); }
@@ -123,7 +125,8 @@ void Console::next(std::string_view command) {
 std::string error_envelope(const Error& error, std::string_view command) {
   Json details = Json::object({{"exception", std::string(info(error.code()).name)}, {"code", code_text(error.code())}});
   if (error.mark()) {
-    details["place"] = Json::object({{"file", error.mark()->file}, {"line", error.mark()->line}, {"column", error.mark()->column}});
+    details["place"] =
+        Json::object({{"file", error.mark()->file}, {"line", error.mark()->line}, {"column", error.mark()->column}});
   }
   for (const Error* e = &error; e != nullptr; e = e->cause()) {
     if (e != &error) {

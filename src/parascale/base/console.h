@@ -13,13 +13,14 @@ namespace parascale {
 
 /// Everything the product says: data on stdout, talk on stderr. The only place that prints.
 ///
-/// Status lines are a right-aligned verb and an object (`  Committed checkpoint step 250`). A live progress line is drawn on a terminal and
-/// replaced by one line per interval elsewhere. Colour is used on terminals without NO_COLOR and never carries meaning alone. *confined to one thread*
+/// Status lines are a right-aligned verb and an object (`  Committed checkpoint step 250`). A live progress line is drawn on a
+/// terminal and replaced by one line per interval elsewhere. Colour is used on terminals without NO_COLOR and never carries
+/// meaning alone. *confined to one thread*
 class Console {
  public:
   struct Options {
-    bool json = false;   ///< stdout carries JSON only; errors also end stderr as one JSON line
-    bool quiet = false;  ///< no status and progress lines
+    bool json = false;    ///< stdout carries JSON only; errors also end stderr as one JSON line
+    bool quiet = false;   ///< no status and progress lines
     std::string command;  ///< for the error envelope
   };
   explicit Console(Options options, const Clock& clock = real_clock());

@@ -39,24 +39,36 @@ std::optional<Code> code_from_text(std::string_view text) {
 
 int exit_code(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::config: return 2;
-    case ErrorKind::dependency: return 3;
-    case ErrorKind::run: return 4;
-    case ErrorKind::checkpoint: return 5;
-    case ErrorKind::benchmark: return 6;
-    case ErrorKind::internal: return 70;
+    case ErrorKind::config:
+      return 2;
+    case ErrorKind::dependency:
+      return 3;
+    case ErrorKind::run:
+      return 4;
+    case ErrorKind::checkpoint:
+      return 5;
+    case ErrorKind::benchmark:
+      return 6;
+    case ErrorKind::internal:
+      return 70;
   }
   return 70;
 }
 
 std::string_view error_type(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::config: return "config_error";
-    case ErrorKind::dependency: return "dependency_error";
-    case ErrorKind::run: return "runtime_error";
-    case ErrorKind::checkpoint: return "checkpoint_error";
-    case ErrorKind::benchmark: return "benchmark_error";
-    case ErrorKind::internal: return "internal_error";
+    case ErrorKind::config:
+      return "config_error";
+    case ErrorKind::dependency:
+      return "dependency_error";
+    case ErrorKind::run:
+      return "runtime_error";
+    case ErrorKind::checkpoint:
+      return "checkpoint_error";
+    case ErrorKind::benchmark:
+      return "benchmark_error";
+    case ErrorKind::internal:
+      return "internal_error";
   }
   return "internal_error";
 }
@@ -143,8 +155,8 @@ std::string render(const Error& error, std::string_view severity) {
 }
 
 Error io_error(std::string_view operation, std::string_view path, int error_number, std::source_location where) {
-  return Error(Code::io_failed,
-               fmt::format("cannot {} `{}`: {}", operation, path, std::generic_category().message(error_number)), where);
+  return Error(Code::io_failed, fmt::format("cannot {} `{}`: {}", operation, path, std::generic_category().message(error_number)),
+               where);
 }
 
 }  // namespace parascale

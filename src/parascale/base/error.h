@@ -38,7 +38,8 @@ std::string code_text(Code code);
 std::optional<Code> code_from_text(std::string_view text);
 /// Returns 2, 3, 4, 5, 6 or 70.
 int exit_code(ErrorKind kind);
-/// Returns the specification's name: `config_error`, `dependency_error`, `runtime_error`, `checkpoint_error`, `benchmark_error`, `internal_error`.
+/// Returns the specification's name: `config_error`, `dependency_error`, `runtime_error`, `checkpoint_error`, `benchmark_error`,
+/// `internal_error`.
 std::string_view error_type(ErrorKind kind);
 
 /// A place in a text the user wrote. Line and column start at 1, columns count bytes; `length` bytes are underlined.
@@ -52,8 +53,8 @@ struct Mark {
 
 /// An expected failure: what was observed, where, what follows from it, and what to do.
 ///
-/// `message` is lower case without a full stop, observed fact first, variable part last, user text in backticks; the remedy stands only in `help`.
-/// Layers add context once with `wrap`. *thread-compatible*
+/// `message` is lower case without a full stop, observed fact first, variable part last, user text in backticks; the remedy
+/// stands only in `help`. Layers add context once with `wrap`. *thread-compatible*
 class Error {
  public:
   explicit Error(Code code, std::string message, std::source_location where = std::source_location::current());

@@ -28,7 +28,7 @@ class RealFile final : public File {
   const std::string& path() const override { return path_; }
 
   Result<std::uint64_t> size() override {
-    struct stat status {};
+    struct stat status{};
     if (fstat(fd_.get(), &status) != 0) {
       return io_error("stat", path_, errno);
     }
@@ -99,15 +99,21 @@ class RealFileSystem final : public FileSystem {
   Result<std::unique_ptr<File>> open(const std::string& path, OpenMode mode) override {
     int flags = O_CLOEXEC;
     switch (mode) {
-      case OpenMode::read: flags |= O_RDONLY | O_NONBLOCK; break;  // a FIFO must not block before it is refused
-      case OpenMode::create_new: flags |= O_RDWR | O_CREAT | O_EXCL; break;
-      case OpenMode::append: flags |= O_WRONLY | O_CREAT | O_APPEND; break;
+      case OpenMode::read:
+        flags |= O_RDONLY | O_NONBLOCK;
+        break;  // a FIFO must not block before it is refused
+      case OpenMode::create_new:
+        flags |= O_RDWR | O_CREAT | O_EXCL;
+        break;
+      case OpenMode::append:
+        flags |= O_WRONLY | O_CREAT | O_APPEND;
+        break;
     }
     UniqueFd fd(::open(path.c_str(), flags, 0644));
     if (!fd.valid()) {
       return io_error("open", path, errno);
     }
-    struct stat status {};
+    struct stat status{};
     if (fstat(fd.get(), &status) != 0) {
       return io_error("stat", path, errno);
     }
@@ -117,9 +123,7 @@ class RealFileSystem final : public FileSystem {
     return std::unique_ptr<File>(std::make_unique<RealFile>(std::move(fd), path));
   }
 
-  Status make_directory(const std::string& path) override {
-    return checked(mkdir(path.c_str(), 0755), "make directory", path);
-  }
+  Status make_directory(const std::string& path) override { return checked(mkdir(path.c_str(), 0755), "make directory", path); }
   Status rename_replace(const std::string& from, const std::string& to) override {
     return checked(::rename(from.c_str(), to.c_str()), fmt::format("rename `{}` to", from), to);
   }
@@ -135,9 +139,7 @@ class RealFileSystem final : public FileSystem {
     return checked(fsync(fd.get()), "sync directory", path);
   }
   Status remove_file(const std::string& path) override { return checked(unlink(path.c_str()), "remove", path); }
-  Status remove_directory(const std::string& path) override {
-    return checked(rmdir(path.c_str()), "remove directory", path);
-  }
+  Status remove_directory(const std::string& path) override { return checked(rmdir(path.c_str()), "remove directory", path); }
 
   Result<std::vector<DirectoryEntry>> list(const std::string& path) override {
     const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(path.c_str()), closedir);
@@ -151,7 +153,7 @@ class RealFileSystem final : public FileSystem {
       if (entry.name == "." || entry.name == "..") {
         continue;
       }
-      struct stat status {};
+      struct stat status{};
       if (lstat(join_path(path, entry.name).c_str(), &status) == 0) {  // else it vanished meanwhile
         entry.is_directory = S_ISDIR(status.st_mode);
         entry.is_regular = S_ISREG(status.st_mode);
@@ -167,7 +169,7 @@ class RealFileSystem final : public FileSystem {
   }
 
   Result<FileInfo> info(const std::string& path) override {
-    struct stat status {};
+    struct stat status{};
     if (lstat(path.c_str(), &status) != 0) {
       return io_error("stat", path, errno);
     }
@@ -178,12 +180,12 @@ class RealFileSystem final : public FileSystem {
   }
 
   bool exists(const std::string& path) override {
-    struct stat status {};
+    struct stat status{};
     return lstat(path.c_str(), &status) == 0;
   }
 
   Result<std::uint64_t> free_bytes(const std::string& path) override {
-    struct statvfs status {};
+    struct statvfs status{};
     if (statvfs(path.c_str(), &status) != 0) {
       return io_error("read free space of", path, errno);
     }

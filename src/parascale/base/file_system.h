@@ -12,7 +12,8 @@
 
 namespace parascale {
 
-/// An open regular file. Errors: io_failed with operation and path. *thread-compatible*; `read_at` may be called by several threads at once.
+/// An open regular file. Errors: io_failed with operation and path. *thread-compatible*; `read_at` may be called by several
+/// threads at once.
 class File {
  public:
   virtual ~File() = default;
@@ -44,8 +45,8 @@ struct FileInfo {
   std::int64_t modified_ns = 0;
 };
 
-/// Seam for files: every durable write of the product goes through it, so that tests can stop at any operation and forget what was not synced.
-/// Errors: io_failed with operation and path. *thread-safe*
+/// Seam for files: every durable write of the product goes through it, so that tests can stop at any operation and forget what
+/// was not synced. Errors: io_failed with operation and path. *thread-safe*
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
@@ -76,7 +77,8 @@ FileSystem& real_file_system();
 Result<std::string> read_file(FileSystem& files, const std::string& path, std::uint64_t max_bytes = 1ULL << 30);
 /// Content of a small kernel or text file, or an empty string: for /proc and /sys, where absence is an answer.
 std::string read_small_file(const std::string& path);
-/// Writes a new file `path.tmp-<pid>`, syncs it, renames it over `path`, syncs the directory: readers see the old or the new content.
+/// Writes a new file `path.tmp-<pid>`, syncs it, renames it over `path`, syncs the directory: readers see the old or the new
+/// content.
 Status replace_file(FileSystem& files, const std::string& path, std::string_view content);
 /// Makes `path` and its parents; an existing directory is success.
 Status make_directories(FileSystem& files, const std::string& path);
@@ -94,7 +96,8 @@ std::string file_stem(std::string_view path);
 
 /// The path from the root, without resolving symbolic links. Errors: io_failed when the working directory is gone.
 Result<std::string> absolute_path(const std::string& path);
-/// Expands a pattern with `*`, `?` and `[...]` to the sorted existing paths; a path without them expands to itself when it exists.
+/// Expands a pattern with `*`, `?` and `[...]` to the sorted existing paths; a path without them expands to itself when it
+/// exists.
 std::vector<std::string> expand_glob(const std::string& pattern);
 
 }  // namespace parascale

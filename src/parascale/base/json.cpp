@@ -12,8 +12,7 @@
 namespace parascale {
 
 std::string_view Json::type_name() const {
-  static constexpr std::string_view kNames[] = {"null",   "boolean", "integer", "integer",
-                                                "number", "string",  "array",   "object"};
+  static constexpr std::string_view kNames[] = {"null", "boolean", "integer", "integer", "number", "string", "array", "object"};
   return kNames[value_.index()];
 }
 
@@ -186,11 +185,21 @@ void append_json_string(std::string& out, std::string_view text) {
     const unsigned char c = byte_at(i);
     if (c < 0x80) {
       switch (c) {
-        case '"': out += "\\\""; break;
-        case '\\': out += "\\\\"; break;
-        case '\n': out += "\\n"; break;
-        case '\r': out += "\\r"; break;
-        case '\t': out += "\\t"; break;
+        case '"':
+          out += "\\\"";
+          break;
+        case '\\':
+          out += "\\\\";
+          break;
+        case '\n':
+          out += "\\n";
+          break;
+        case '\r':
+          out += "\\r";
+          break;
+        case '\t':
+          out += "\\t";
+          break;
         default:
           if (c < 0x20) {
             out += fmt::format("\\u{:04x}", c);

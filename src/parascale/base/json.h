@@ -16,8 +16,9 @@ namespace parascale {
 
 /// A JSON value. Objects keep insertion order; integers stay exact (int64 or uint64).
 ///
-/// Reading: `parse_json` (strict: no comments, no duplicate keys, limited depth). Writing: `dump` (compact), `dump_pretty`, `canonical`
-/// (sorted keys, compact: for hashes). Doubles are written in the shortest form that reads back equal; non-finite ones as null. *thread-compatible*
+/// Reading: `parse_json` (strict: no comments, no duplicate keys, limited depth). Writing: `dump` (compact), `dump_pretty`,
+/// `canonical` (sorted keys, compact: for hashes). Doubles are written in the shortest form that reads back equal; non-finite
+/// ones as null. *thread-compatible*
 class Json {
  public:
   using Array = std::vector<Json>;
@@ -25,14 +26,14 @@ class Json {
   using Object = std::vector<Member>;
 
   Json() = default;
-  Json(std::nullptr_t) {}                                   // NOLINT: literals convert
-  Json(bool value) : value_(value) {}                       // NOLINT
-  Json(double value) : value_(value) {}                     // NOLINT
-  Json(const char* text) : value_(std::string(text)) {}     // NOLINT
+  Json(std::nullptr_t) {}                                     // NOLINT: literals convert
+  Json(bool value) : value_(value) {}                         // NOLINT
+  Json(double value) : value_(value) {}                       // NOLINT
+  Json(const char* text) : value_(std::string(text)) {}       // NOLINT
   Json(std::string_view text) : value_(std::string(text)) {}  // NOLINT
-  Json(std::string text) : value_(std::move(text)) {}       // NOLINT
-  Json(Array items) : value_(std::move(items)) {}           // NOLINT
-  Json(Object members) : value_(std::move(members)) {}      // NOLINT
+  Json(std::string text) : value_(std::move(text)) {}         // NOLINT
+  Json(Array items) : value_(std::move(items)) {}             // NOLINT
+  Json(Object members) : value_(std::move(members)) {}        // NOLINT
   template <std::integral T>
     requires(!std::same_as<T, bool>)
   Json(T value) {  // NOLINT
@@ -58,7 +59,9 @@ class Json {
 
   bool is_null() const { return std::holds_alternative<std::monostate>(value_); }
   bool is_bool() const { return std::holds_alternative<bool>(value_); }
-  bool is_integer() const { return std::holds_alternative<std::int64_t>(value_) || std::holds_alternative<std::uint64_t>(value_); }
+  bool is_integer() const {
+    return std::holds_alternative<std::int64_t>(value_) || std::holds_alternative<std::uint64_t>(value_);
+  }
   bool is_number() const { return is_integer() || std::holds_alternative<double>(value_); }
   bool is_string() const { return std::holds_alternative<std::string>(value_); }
   bool is_array() const { return std::holds_alternative<Array>(value_); }
@@ -75,7 +78,7 @@ class Json {
   const Array& items() const;
   /// The members, or an empty list when this is no object.
   const Object& members() const;
-  Array& mutable_items();    ///< makes this an array when it is null
+  Array& mutable_items();     ///< makes this an array when it is null
   Object& mutable_members();  ///< makes this an object when it is null
 
   /// Returns the member, or nullptr when it is absent or this is no object.

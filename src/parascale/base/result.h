@@ -16,8 +16,8 @@ namespace parascale {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}              // NOLINT: conversion is the point
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}          // NOLINT: conversion is the point
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: conversion is the point
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT: conversion is the point
 
   bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
@@ -88,11 +88,11 @@ using Status = Result<void>;
 #define PS_CONCAT(a, b) PS_CONCAT_INNER(a, b)
 
 /// Returns the error of `expression` (a Result) from the enclosing function, or goes on.
-#define PS_TRY(expression)                                       \
-  do {                                                           \
-    if (auto ps_status = (expression); !ps_status.ok()) {        \
-      return ps_status.error();                                  \
-    }                                                            \
+#define PS_TRY(expression)                                \
+  do {                                                    \
+    if (auto ps_status = (expression); !ps_status.ok()) { \
+      return ps_status.error();                           \
+    }                                                     \
   } while (false)
 
 /// Declares `target` with the value of `expression` (a Result), or returns its error: PS_ASSIGN(auto file, open(path)).

@@ -102,7 +102,8 @@ std::string format_bytes(std::uint64_t bytes) {
     value /= 1024.0;
     ++unit;
   }
-  return unit == 0 || value >= 99.95 ? fmt::format("{:.0f} {}", value, kUnits[unit]) : fmt::format("{:.1f} {}", value, kUnits[unit]);
+  return unit == 0 || value >= 99.95 ? fmt::format("{:.0f} {}", value, kUnits[unit])
+                                     : fmt::format("{:.1f} {}", value, kUnits[unit]);
 }
 
 std::string format_duration(std::chrono::nanoseconds duration) {

@@ -54,7 +54,8 @@ int run_program(int argc, const char* const* argv) {
     return std::visit(Dispatch{context}, *parsed->command);
   } catch (const std::exception& fault) {
     // Nothing of ours throws on purpose; what a library throws and nobody turned into an Error is a bug.
-    return report_error(context, Error(Code::internal, fault.what()).help("this is a bug; please report it with the command line"));
+    return report_error(context,
+                        Error(Code::internal, fault.what()).help("this is a bug; please report it with the command line"));
   }
 }
 

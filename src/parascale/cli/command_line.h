@@ -65,8 +65,8 @@ struct SmokeCommand {
 };
 struct DataEngineCommand {};
 
-using Command = std::variant<ConfigValidateCommand, ConfigShowCommand, PlanCommand, TrainCommand, InferCommand, CheckpointValidateCommand,
-                             ReportCommand, DoctorCommand, SmokeCommand, DataEngineCommand>;
+using Command = std::variant<ConfigValidateCommand, ConfigShowCommand, PlanCommand, TrainCommand, InferCommand,
+                             CheckpointValidateCommand, ReportCommand, DoctorCommand, SmokeCommand, DataEngineCommand>;
 
 struct ParsedLine {
   std::optional<Command> command;  ///< unset: help or version was asked for and stands in `text`

@@ -8,7 +8,8 @@ int config_validate(Context& context, const ConfigValidateCommand& command) {
     context.console.warning(warning);
   }
   if (context.json() || !command.output.empty()) {
-    if (const Status delivered = deliver(context, config::validation_json(outcome, command.config.path), command.output); !delivered.ok()) {
+    if (const Status delivered = deliver(context, config::validation_json(outcome, command.config.path), command.output);
+        !delivered.ok()) {
       return report_error(context, delivered.error());
     }
   }
@@ -27,7 +28,8 @@ int config_show(Context& context, const ConfigShowCommand& command) {
     return exit_code(ErrorKind::config);
   }
   const config::ShowOptions options{.origins = command.origins, .all = command.all};
-  context.console.data(context.json() ? config::show_json(*config, options).dump_pretty() + "\n" : config::show_text(*config, options));
+  context.console.data(context.json() ? config::show_json(*config, options).dump_pretty() + "\n"
+                                      : config::show_text(*config, options));
   return 0;
 }
 

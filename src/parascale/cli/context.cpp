@@ -25,7 +25,8 @@ plan::WorkerRecord program_record(const Context& context, const std::string& kin
 Result<data::DatasetSummary> summarise(Context& context, const data::DataOptions& options, data::Split split) {
   auto summary = data::summarise(options, split, context.files, [&](const data::IndexProgress& progress) {
     context.console.progress("Indexing", fmt::format("{}: {} of {}, {} of {}", data::split_name(split), progress.shards_done,
-                                                           format_count(progress.shards, "shard"), format_bytes(progress.bytes_done), format_bytes(progress.bytes)));
+                                                     format_count(progress.shards, "shard"), format_bytes(progress.bytes_done),
+                                                     format_bytes(progress.bytes)));
   });
   context.console.end_progress();
   return summary;
@@ -34,16 +35,18 @@ Result<data::DatasetSummary> summarise(Context& context, const data::DataOptions
 }  // namespace
 
 plan::Capabilities capabilities(const Context& context) {
-  return {.backends = backends::backend_records(),
-          .workers = {program_record(context, "cpp", "parascale_worker"), program_record(context, "fake", "parascale_fake_worker"),
-                      plan::WorkerRecord{.kind = "python", .reason = "the Python worker is not built yet"}},
-          .workloads = workloads::workload_records()};
+  return {
+      .backends = backends::backend_records(),
+      .workers = {program_record(context, "cpp", "parascale_worker"), program_record(context, "fake", "parascale_fake_worker"),
+                  plan::WorkerRecord{.kind = "python", .reason = "the Python worker is not built yet"}},
+      .workloads = workloads::workload_records()};
 }
 
 plan::Machine machine(const Context& context) { return plan::read_machine(context.sibling("parascale_worker.torch_version")); }
 
 run::Programs programs(const Context& context, const std::string& worker_kind) {
-  return {.engine = context.program, .worker = context.sibling(worker_kind == "fake" ? "parascale_fake_worker" : "parascale_worker")};
+  return {.engine = context.program,
+          .worker = context.sibling(worker_kind == "fake" ? "parascale_fake_worker" : "parascale_worker")};
 }
 
 int report_error(Context& context, const Error& error) {
@@ -60,7 +63,8 @@ int report_errors(Context& context, const std::vector<Error>& errors, std::strin
 }
 
 std::optional<config::ResolvedConfig> load_or_report(Context& context, const ConfigSource& source) {
-  auto outcome = config::load_config({.path = source.path.empty() ? std::nullopt : std::optional(source.path), .overrides = source.overrides});
+  auto outcome = config::load_config(
+      {.path = source.path.empty() ? std::nullopt : std::optional(source.path), .overrides = source.overrides});
   for (const auto& warning : outcome.warnings) {
     context.console.warning(warning);
   }
@@ -99,7 +103,8 @@ std::optional<Planned> plan_or_report(Context& context, const ConfigSource& sour
     }
   }
   const std::string run_dir = config->runtime.run_dir.empty() ? join_path("runs", config->run_name) : config->runtime.run_dir;
-  auto outcome = plan::make_plan({.config = *config, .capabilities = known, .machine = machine(context), .data = facts, .run_dir = run_dir});
+  auto outcome =
+      plan::make_plan({.config = *config, .capabilities = known, .machine = machine(context), .data = facts, .run_dir = run_dir});
   if (!outcome.errors.empty()) {
     exit = report_errors(context, outcome.errors, source.path);
     return std::nullopt;

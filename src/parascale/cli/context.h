@@ -36,7 +36,8 @@ struct Planned {
   config::ResolvedConfig config;
   plan::RuntimePlan plan;
 };
-/// Loads, reads the data index (building it with progress when there is none), plans; prints every mistake. `exit` is set when there is no plan.
+/// Loads, reads the data index (building it with progress when there is none), plans; prints every mistake. `exit` is set when
+/// there is no plan.
 std::optional<Planned> plan_or_report(Context& context, const ConfigSource& source, int& exit);
 
 /// Prints errors, the summary line, and returns the exit code of the first.

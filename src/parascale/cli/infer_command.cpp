@@ -41,7 +41,8 @@ std::vector<ScoredLabel> top(const std::vector<float>& logits, std::size_t count
 Result<Json> read_text(const checkpoint::OpenedCheckpoint& opened, const std::string& name) {
   const auto found = opened.texts.find(name);
   if (found == opened.texts.end()) {
-    return Error(Code::state_mismatch, fmt::format("`{}` holds no `{}`", opened.directory, name)).help("use a checkpoint or a Hugging Face model directory");
+    return Error(Code::state_mismatch, fmt::format("`{}` holds no `{}`", opened.directory, name))
+        .help("use a checkpoint or a Hugging Face model directory");
   }
   return parse_json(found->second, name);
 }
@@ -59,7 +60,8 @@ std::string as_pattern(const std::string& path) {
 }
 
 /// A plan of mode infer, made from the model directory alone.
-Result<plan::RuntimePlan> infer_plan(const workloads::DirectoryModel& model, const plan::Machine& machine, std::uint32_t batch_size) {
+Result<plan::RuntimePlan> infer_plan(const workloads::DirectoryModel& model, const plan::Machine& machine,
+                                     std::uint32_t batch_size) {
   plan::RuntimePlan plan;
   plan.mode = "infer";
   plan.name = "infer";
@@ -67,7 +69,10 @@ Result<plan::RuntimePlan> infer_plan(const workloads::DirectoryModel& model, con
   plan.backend = {.name = "native", .worker = "cpp", .world_size = 1, .precision = "fp32"};
   plan.communication = {.backend = "none", .ddp_hook = "none"};
   plan.batch = {.per_rank = batch_size, .accumulation = 1, .slots = 3, .fields = model.shape.fields};
-  plan.workload = {.name = model.workload, .model = model.shape.model, .preprocessor = model.shape.preprocessor, .parameters = model.shape.parameters};
+  plan.workload = {.name = model.workload,
+                   .model = model.shape.model,
+                   .preprocessor = model.shape.preprocessor,
+                   .parameters = model.shape.parameters};
   plan.optimizer = {.type = "none"};
   plan.training = {.nonfinite = "stop"};
   plan.threads = {.cores = machine.cores, .engine = 1, .intra_op = std::max(1U, machine.cores - 1)};
@@ -93,7 +98,8 @@ Result<plan::RuntimePlan> infer_plan(const workloads::DirectoryModel& model, con
 /// Renders answers as they come: JSON lines, a table for people, or both.
 class InferView {
  public:
-  InferView(Context& context, const InferCommand& command, const std::vector<std::string>& paths, const std::vector<std::string>& labels)
+  InferView(Context& context, const InferCommand& command, const std::vector<std::string>& paths,
+            const std::vector<std::string>& labels)
       : context_(context), command_(command), paths_(paths), labels_(labels) {
     for (const auto& path : paths_) {
       width_ = std::max(width_, path.size());
@@ -195,10 +201,10 @@ Result<int> run_infer(Context& context, const InferCommand& command) {
   ScratchDirectory scratch;
   InferView view(context, command, paths, model.labels);
   auto answered = run::infer({.plan = plan,
-                                            .paths = run::RunPaths{scratch.path()},
-                                            .programs = programs(context, "cpp"),
-                                            .checkpoint = opened,
-                                            .inputs = paths.size(),
+                              .paths = run::RunPaths{scratch.path()},
+                              .programs = programs(context, "cpp"),
+                              .checkpoint = opened,
+                              .inputs = paths.size(),
                               .on_prediction = [&](const run::Prediction& p) { view.show(p); }});
   if (!answered.ok()) {
     scratch.keep();
@@ -207,8 +213,11 @@ Result<int> run_infer(Context& context, const InferCommand& command) {
   const run::InferOutcome outcome = std::move(answered).value();
   PS_TRY(view.finish());
   const auto latency = run::percentiles_of(outcome.batch_latency_ms);
-  std::string timing = latency.count > 0 ? fmt::format("; batch of {}: p50 {:.1f} ms, p99 {:.1f} ms", command.batch_size, latency.p50, latency.p99) : "";
-  context.console.status("Classified", fmt::format("{} in {:.2f} s{}", format_count(outcome.answered, "picture"), outcome.seconds, timing));
+  std::string timing =
+      latency.count > 0 ? fmt::format("; batch of {}: p50 {:.1f} ms, p99 {:.1f} ms", command.batch_size, latency.p50, latency.p99)
+                        : "";
+  context.console.status("Classified",
+                         fmt::format("{} in {:.2f} s{}", format_count(outcome.answered, "picture"), outcome.seconds, timing));
   if (outcome.failed > 0) {
     return Error(Code::inputs_unreadable, fmt::format("{} of {} inputs cannot be read", outcome.failed, paths.size()))
         .help("each is named in the output with its reason");

@@ -36,7 +36,9 @@ void add_config(CLI::App& command, ConfigSource& config, bool required) {
   if (required) {
     option->required();
   }
-  command.add_option("--set", config.overrides, "override one setting: path=value (repeatable)")->type_name("PATH=VALUE")->allow_extra_args(false);
+  command.add_option("--set", config.overrides, "override one setting: path=value (repeatable)")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false);
 }
 
 void add_output(CLI::App& command, std::string& output, const std::string& what) {
@@ -79,7 +81,9 @@ void declare_train(Line& line) {
   train->add_option("--plan", line.train.plan, "run exactly this plan instead of a config")->type_name("FILE");
   train->add_flag("--dry-run", line.train.dry_run, "plan only");
   train->add_option("--resume", line.train.resume, "`auto`, or a run, checkpoint root or step directory")->type_name("auto|DIR");
-  train->add_option("--resume-step", line.train.resume_step, "resume from this step")->check(CLI::NonNegativeNumber)->type_name("N");
+  train->add_option("--resume-step", line.train.resume_step, "resume from this step")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N");
   add_output(*train, line.train.output, "write the result's JSON payload here");
   add_common(*train, line);
 }
@@ -87,8 +91,13 @@ void declare_train(Line& line) {
 void declare_infer(Line& line) {
   auto* infer = line.app.add_subcommand("infer", "Classify pictures with a checkpoint");
   infer->footer("example: parascale infer --checkpoint runs/digits-vit/best --input examples/digits_png");
-  infer->add_option("--checkpoint", line.infer.checkpoint, "step directory, root, run, `<run>/best`, or a Hugging Face model directory")->required();
-  infer->add_option("--input", line.infer.inputs, "picture, directory or pattern (repeatable)")->required()->type_name("FILE|DIR|GLOB");
+  infer
+      ->add_option("--checkpoint", line.infer.checkpoint,
+                   "step directory, root, run, `<run>/best`, or a Hugging Face model directory")
+      ->required();
+  infer->add_option("--input", line.infer.inputs, "picture, directory or pattern (repeatable)")
+      ->required()
+      ->type_name("FILE|DIR|GLOB");
   infer->add_option("--top-k", line.infer.top_k, "classes to list")->check(CLI::Range(1, 1000));
   infer->add_option("--batch-size", line.infer.batch_size, "pictures per forward pass")->check(CLI::Range(1, 4096));
   add_output(*infer, line.infer.output, "write one JSON object a line here");
@@ -100,7 +109,8 @@ void declare_others(Line& line) {
   checkpoint->require_subcommand(1);
   auto* validate = checkpoint->add_subcommand("validate", "Verify every byte of a checkpoint against its manifest");
   validate->footer("example: parascale checkpoint validate runs/digits-vit");
-  validate->add_option("--checkpoint,checkpoint", line.checkpoint.checkpoint, "root, run, step directory or manifest.json")->required();
+  validate->add_option("--checkpoint,checkpoint", line.checkpoint.checkpoint, "root, run, step directory or manifest.json")
+      ->required();
   add_output(*validate, line.checkpoint.output, "write the JSON payload here");
   add_common(*validate, line);
   auto* report = line.app.add_subcommand("report", "Write evidence.json, report.html and TensorBoard files of a run again");
@@ -110,7 +120,9 @@ void declare_others(Line& line) {
   auto* doctor = line.app.add_subcommand("doctor", "Say what this machine has and whether it suffices");
   doctor->footer("example: parascale doctor --strict --require torch");
   doctor->add_flag("--strict", line.doctor.strict, "require core and torch");
-  doctor->add_option("--require", line.doctor.require, "core, torch, distributed, cuda, deepspeed, npu (repeatable)")->type_name("CAP")->allow_extra_args(false);
+  doctor->add_option("--require", line.doctor.require, "core, torch, distributed, cuda, deepspeed, npu (repeatable)")
+      ->type_name("CAP")
+      ->allow_extra_args(false);
   add_output(*doctor, line.doctor.output, "write the JSON payload here");
   add_common(*doctor, line);
   auto* smoke = line.app.add_subcommand("smoke", "Try the whole line on a small job: plan, train, validate, resume, infer");

@@ -15,8 +15,9 @@ int plan(Context& context, const PlanCommand& command) {
   }
   if (!context.json()) {
     context.console.data(plan::plan_text(planned->plan));
-    context.console.data(fmt::format("~ changed by the planner     {}, 0 errors. Nothing was started.\n",
-                                     planned->plan.changes.size() == 1 ? "1 change" : fmt::format("{} changes", planned->plan.changes.size())));
+    context.console.data(
+        fmt::format("~ changed by the planner     {}, 0 errors. Nothing was started.\n",
+                    planned->plan.changes.size() == 1 ? "1 change" : fmt::format("{} changes", planned->plan.changes.size())));
     context.console.next(command.output.empty() ? fmt::format("parascale train {}", command.config.path)
                                                 : fmt::format("parascale train --plan {}", command.output));
   }

@@ -64,8 +64,9 @@ class Smoke {
     const bool ok = entry.find("ok")->to_bool().value_or(false);
     if (!ok) {
       failed_ = name;
-      context_.console.error(Error(Code::step_failed, fmt::format("smoke step `{}` failed: {}", name, *entry.find("error")->to_string()))
-                                 .note(fmt::format("log: {}", log_path)));
+      context_.console.error(
+          Error(Code::step_failed, fmt::format("smoke step `{}` failed: {}", name, *entry.find("error")->to_string()))
+              .note(fmt::format("log: {}", log_path)));
     }
     steps_[name] = std::move(entry);
     return ok;
@@ -108,12 +109,14 @@ int smoke(Context& context, const SmokeCommand& command) {
   }
   const std::string train_dir = join_path(run_dir, "run");
   std::vector<std::string> small = {"--config", config};
-  const auto set = [&](std::vector<std::string>& arguments, const std::string& override) { arguments.insert(arguments.end(), {"--set", override}); };
+  const auto set = [&](std::vector<std::string>& arguments, const std::string& override) {
+    arguments.insert(arguments.end(), {"--set", override});
+  };
   for (const auto& override : command.config.overrides) {
     set(small, override);
   }
-  for (const char* override : {"training.max_steps=12", "parascale.training.checkpoint_save_interval=4", "training.lr_schedule.warmup_steps=2",
-                               "training.evaluation.interval=6"}) {
+  for (const char* override : {"training.max_steps=12", "parascale.training.checkpoint_save_interval=4",
+                               "training.lr_schedule.warmup_steps=2", "training.evaluation.interval=6"}) {
     set(small, override);
   }
   set(small, fmt::format("runtime.run_dir={}", train_dir));

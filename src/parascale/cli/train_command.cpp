@@ -20,7 +20,9 @@ struct Job {
 Result<Job> read_plan(Context& context, const std::string& path) {
   auto text = read_file(context.files, path, 64ULL << 20);
   if (!text.ok()) {
-    return text.error().wrap(Code::plan_invalid, fmt::format("the plan `{}` cannot be read", path)).help("make one with `parascale plan CONFIG --output FILE`");
+    return text.error()
+        .wrap(Code::plan_invalid, fmt::format("the plan `{}` cannot be read", path))
+        .help("make one with `parascale plan CONFIG --output FILE`");
   }
   PS_ASSIGN(const Json json, parse_json(*text, path));
   PS_ASSIGN(auto plan, plan::RuntimePlan::from_json(json));
@@ -71,7 +73,8 @@ Json metrics_history(Context& context, const run::RunPaths& paths) {
 }
 
 /// The payload of `train` with the original's keys.
-Json payload(Context& context, const Job& job, const run::RunPaths& paths, const run::TrainOutcome& outcome, const evidence::Evidence& evidence) {
+Json payload(Context& context, const Job& job, const run::RunPaths& paths, const run::TrainOutcome& outcome,
+             const evidence::Evidence& evidence) {
   const plan::RuntimePlan& plan = job.plan;
   const bool synthetic = plan.data.options.type == data::DatasetType::synthetic;
   Json history = metrics_history(context, paths);
@@ -79,36 +82,41 @@ Json payload(Context& context, const Job& job, const run::RunPaths& paths, const
   auto validation = outcome.last_checkpoint.empty() ? Result<checkpoint::Validation>(Error(Code::checkpoint_not_found, "none"))
                                                     : checkpoint::validate(context.files, outcome.last_checkpoint);
   Json evidence_json = evidence.to_json();
-  return Json::object({{"format_version", 1},
-                       {"mode", "train"},
-                       {"dry_run", false},
-                       {"runtime_status", synthetic ? "synthetic" : "real_local"},
-                       {"capability_level", capability_level(plan)},
-                       {"synthetic", synthetic},
-                       {"mock", plan.backend.worker == "fake"},
-                       {"workload", plan.workload.name},
-                       {"data_type", data::dataset_type_name(plan.data.options.type)},
-                       {"backend", plan.backend.name},
-                       {"optimizer", Json::object({{"type", plan.optimizer.type}, {"state_schema_version", 1}, {"trainable_params", plan.workload.parameters}})},
-                       {"completed", outcome.completed},
-                       {"global_step", outcome.step.value},
-                       {"evaluation", [&] {
-                          Json metrics = Json::object();
-                          for (const auto& [name, value] : outcome.evaluation) {
-                            metrics[name] = value;
-                          }
-                          return metrics;
-                        }()},
-                       {"last_metrics", history.items().empty() ? Json() : history.items().back()},
-                       {"metrics_history", std::move(history)},
-                       {"train_device", plan.device.kind},
-                       {"elapsed_seconds", seconds},
-                       {"steps_per_second", seconds > 0.0 ? static_cast<double>(outcome.step.value) / seconds : 0.0},
-                       {"checkpoint", outcome.last_checkpoint.empty() ? Json() : Json(join_path(outcome.last_checkpoint, "manifest.json"))},
-                       {"checkpoint_validation", validation.ok() ? *validation->to_json().find("validation") : Json()},
-                       {"plan_hash", plan.hash()},
-                       {"config_artifacts", Json::object({{"run_dir", paths.directory}, {"resolved_config", paths.config()}, {"plan", paths.plan()}})},
-                       {"evidence", std::move(evidence_json)}});
+  return Json::object(
+      {{"format_version", 1},
+       {"mode", "train"},
+       {"dry_run", false},
+       {"runtime_status", synthetic ? "synthetic" : "real_local"},
+       {"capability_level", capability_level(plan)},
+       {"synthetic", synthetic},
+       {"mock", plan.backend.worker == "fake"},
+       {"workload", plan.workload.name},
+       {"data_type", data::dataset_type_name(plan.data.options.type)},
+       {"backend", plan.backend.name},
+       {"optimizer",
+        Json::object(
+            {{"type", plan.optimizer.type}, {"state_schema_version", 1}, {"trainable_params", plan.workload.parameters}})},
+       {"completed", outcome.completed},
+       {"global_step", outcome.step.value},
+       {"evaluation",
+        [&] {
+          Json metrics = Json::object();
+          for (const auto& [name, value] : outcome.evaluation) {
+            metrics[name] = value;
+          }
+          return metrics;
+        }()},
+       {"last_metrics", history.items().empty() ? Json() : history.items().back()},
+       {"metrics_history", std::move(history)},
+       {"train_device", plan.device.kind},
+       {"elapsed_seconds", seconds},
+       {"steps_per_second", seconds > 0.0 ? static_cast<double>(outcome.step.value) / seconds : 0.0},
+       {"checkpoint", outcome.last_checkpoint.empty() ? Json() : Json(join_path(outcome.last_checkpoint, "manifest.json"))},
+       {"checkpoint_validation", validation.ok() ? *validation->to_json().find("validation") : Json()},
+       {"plan_hash", plan.hash()},
+       {"config_artifacts",
+        Json::object({{"run_dir", paths.directory}, {"resolved_config", paths.config()}, {"plan", paths.plan()}})},
+       {"evidence", std::move(evidence_json)}});
 }
 
 int dry_run(Context& context, const TrainCommand& command, const Job& job) {
@@ -146,14 +154,16 @@ int run_job(Context& context, const TrainCommand& command, const Job& job) {
     return report_error(context, evidence.error());
   }
   if (context.json() || !command.output.empty()) {
-    if (const Status delivered = deliver(context, payload(context, job, paths, *outcome, evidence->evidence), command.output); !delivered.ok()) {
+    if (const Status delivered = deliver(context, payload(context, job, paths, *outcome, evidence->evidence), command.output);
+        !delivered.ok()) {
       return report_error(context, delivered.error());
     }
   }
   if (!context.json()) {
     context.console.data(evidence->text);
-    context.console.next(outcome->completed ? fmt::format("parascale infer --checkpoint {}/best --input <pictures>", paths.directory)
-                                            : fmt::format("parascale train --plan {} --resume auto", paths.plan()));
+    context.console.next(outcome->completed
+                             ? fmt::format("parascale infer --checkpoint {}/best --input <pictures>", paths.directory)
+                             : fmt::format("parascale train --plan {} --resume auto", paths.plan()));
   }
   return 0;
 }
@@ -162,7 +172,8 @@ int run_job(Context& context, const TrainCommand& command, const Job& job) {
 
 int train(Context& context, const TrainCommand& command) {
   if (command.config.path.empty() == command.plan.empty()) {
-    return report_error(context, Error(Code::usage, command.plan.empty() ? "neither a config nor a plan is given" : "a config and a plan are given")
+    return report_error(context, Error(Code::usage, command.plan.empty() ? "neither a config nor a plan is given"
+                                                                         : "a config and a plan are given")
                                      .help("parascale train CONFIG, or parascale train --plan FILE"));
   }
   if (!command.plan.empty() && !command.config.overrides.empty()) {

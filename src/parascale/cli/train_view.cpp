@@ -40,17 +40,20 @@ void TrainView::show_started(const run::EventRecord& event) {
   if (const Json* from = event.details.find("resumed_from")) {
     console_.status("Resuming", fmt::format("{} from step {} ({})", plan_.name, step_of(event), text_of(*from, "path")));
   } else {
-    console_.status("Starting", fmt::format("{}: {} of {} on {} ({} worker)", plan_.name, format_count(plan_.schedule.max_steps, "step"),
-                                            plan_.batch.global(plan_.backend.world_size), plan_.device.kind, plan_.backend.worker));
+    console_.status("Starting",
+                    fmt::format("{}: {} of {} on {} ({} worker)", plan_.name, format_count(plan_.schedule.max_steps, "step"),
+                                plan_.batch.global(plan_.backend.world_size), plan_.device.kind, plan_.backend.worker));
   }
 }
 
 void TrainView::show_evaluation(const run::EventRecord& event) {
   const std::uint64_t left_out = static_cast<std::uint64_t>(number_of(event.details, "left_out"));
-  console_.status("Evaluated", fmt::format("step {}: {} {:.4f} on {}{}{}", step_of(event), text_of(event.details, "metric"), number_of(event.details, "value"),
-                                           format_count(static_cast<std::uint64_t>(number_of(event.details, "samples")), "sample"),
-                                           left_out > 0 ? fmt::format(", {} left out", left_out) : "",
-                                           text_of(event.details, "improved") == "true" ? " (best so far)" : ""));
+  console_.status("Evaluated",
+                  fmt::format("step {}: {} {:.4f} on {}{}{}", step_of(event), text_of(event.details, "metric"),
+                              number_of(event.details, "value"),
+                              format_count(static_cast<std::uint64_t>(number_of(event.details, "samples")), "sample"),
+                              left_out > 0 ? fmt::format(", {} left out", left_out) : "",
+                              text_of(event.details, "improved") == "true" ? " (best so far)" : ""));
 }
 
 void TrainView::on_event(const run::EventRecord& event) {
@@ -64,13 +67,15 @@ void TrainView::on_event(const run::EventRecord& event) {
   } else if (event.name == run::event::eval) {
     show_evaluation(event);
   } else if (event.name == run::event::checkpoint_committed) {
-    console_.status("Committed", fmt::format("step {} ({}, {}): {}", step_of(event), text_of(details, "reason"),
-                                             format_bytes(static_cast<std::uint64_t>(number_of(details, "bytes"))), text_of(details, "path")));
+    console_.status("Committed",
+                    fmt::format("step {} ({}, {}): {}", step_of(event), text_of(details, "reason"),
+                                format_bytes(static_cast<std::uint64_t>(number_of(details, "bytes"))), text_of(details, "path")));
   } else if (event.name == run::event::signal) {
     console_.status("Stopping", fmt::format("{}: {}", text_of(details, "signal"), text_of(details, "action")));
   } else if (event.name == run::event::sample_failed) {
     if (++failed_samples_ <= kShownFailures) {
-      console_.status("Unreadable", fmt::format("{} sample {}: {}", text_of(details, "split"), text_of(details, "id"), text_of(details, "reason")));
+      console_.status("Unreadable", fmt::format("{} sample {}: {}", text_of(details, "split"), text_of(details, "id"),
+                                                text_of(details, "reason")));
     } else if (failed_samples_ == kShownFailures + 1) {
       console_.status("Unreadable", "more samples; all of them stand in evidence.json");
     }
@@ -92,11 +97,13 @@ void TrainView::on_metrics(const run::MetricsRecord& metrics) {
   if (!console_.stderr_is_terminal() && metrics.step.value % std::max<std::uint64_t>(1, plan_.schedule.log_interval) != 0) {
     return;
   }
-  const double samples_left = static_cast<double>(plan_.schedule.max_steps - metrics.step.value) * plan_.batch.global(plan_.backend.world_size);
+  const double samples_left =
+      static_cast<double>(plan_.schedule.max_steps - metrics.step.value) * plan_.batch.global(plan_.backend.world_size);
   const auto left = std::chrono::duration<double>(smoothed_rate_ > 0.0 ? samples_left / smoothed_rate_ : 0.0);
-  console_.progress("Training", fmt::format("step {}/{}  loss {:.4f}  lr {:.2e}  {:.0f} images/s  {} left", metrics.step.value, plan_.schedule.max_steps,
-                                            metrics.loss.value_or(0.0), metrics.lr.value_or(0.0), smoothed_rate_,
-                                            format_duration(std::chrono::duration_cast<std::chrono::nanoseconds>(left))),
+  console_.progress("Training",
+                    fmt::format("step {}/{}  loss {:.4f}  lr {:.2e}  {:.0f} images/s  {} left", metrics.step.value,
+                                plan_.schedule.max_steps, metrics.loss.value_or(0.0), metrics.lr.value_or(0.0), smoothed_rate_,
+                                format_duration(std::chrono::duration_cast<std::chrono::nanoseconds>(left))),
                     std::chrono::seconds(0));
 }
 

@@ -8,7 +8,8 @@
 
 namespace parascale::cli {
 
-/// Shows a training run on the console as it happens: status lines for what counts, a progress line for the rest. *confined to the main thread*
+/// Shows a training run on the console as it happens: status lines for what counts, a progress line for the rest. *confined to
+/// the main thread*
 class TrainView final : public run::EventSink {
  public:
   TrainView(Console& console, const plan::RuntimePlan& plan) : console_(console), plan_(plan) {}

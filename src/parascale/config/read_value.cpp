@@ -16,10 +16,14 @@ constexpr double kLargestExactInteger = 9'007'199'254'740'992.0;  // 2^53
 
 std::string_view kind_text(const MarkedNode& node) {
   switch (node.kind) {
-    case MarkedNode::Kind::null: return "empty";
-    case MarkedNode::Kind::sequence: return "a list";
-    case MarkedNode::Kind::mapping: return "a mapping";
-    case MarkedNode::Kind::scalar: break;
+    case MarkedNode::Kind::null:
+      return "empty";
+    case MarkedNode::Kind::sequence:
+      return "a list";
+    case MarkedNode::Kind::mapping:
+      return "a mapping";
+    case MarkedNode::Kind::scalar:
+      break;
   }
   const Json value = to_json(node);
   return value.is_bool()      ? "a boolean"
@@ -47,7 +51,8 @@ class Reader {
       return read_null(node);
     }
     switch (setting_.shape) {
-      case Shape::any: return undefined_inside(node) ? std::nullopt : std::optional(to_json(node));
+      case Shape::any:
+        return undefined_inside(node) ? std::nullopt : std::optional(to_json(node));
       case Shape::mapping:
         if (node.kind != MarkedNode::Kind::mapping) {
           return wrong_type(node, setting_.shape);
@@ -55,8 +60,10 @@ class Reader {
         return undefined_inside(node) ? std::nullopt : std::optional(to_json(node));
       case Shape::numbers:
       case Shape::number_pair:
-      case Shape::texts: return read_list(node);
-      default: return read_scalar(node, setting_.shape);
+      case Shape::texts:
+        return read_list(node);
+      default:
+        return read_scalar(node, setting_.shape);
     }
   }
 
@@ -100,10 +107,14 @@ class Reader {
     // A plain scalar that holds a variable is read like a plain one when a number or switch is wanted.
     const Json value = node.quoted ? Json(node.text) : plain_scalar(node.text);
     switch (shape) {
-      case Shape::boolean: return value.is_bool() ? std::optional(value) : wrong_type(node, shape);
-      case Shape::integer: return read_integer(node, value);
-      case Shape::number: return read_number(node, value);
-      case Shape::choice: return read_choice(node);
+      case Shape::boolean:
+        return value.is_bool() ? std::optional(value) : wrong_type(node, shape);
+      case Shape::integer:
+        return read_integer(node, value);
+      case Shape::number:
+        return read_number(node, value);
+      case Shape::choice:
+        return read_choice(node);
       default:
         return node.quoted || node.expanded || value.to_string() != nullptr ? std::optional(Json(node.text))
                                                                             : wrong_type(node, shape);

@@ -99,8 +99,10 @@ Json plain_scalar(std::string_view text) {
 
 Json to_json(const MarkedNode& node) {
   switch (node.kind) {
-    case MarkedNode::Kind::null: return Json();
-    case MarkedNode::Kind::scalar: return node.quoted || node.expanded ? Json(node.text) : plain_scalar(node.text);
+    case MarkedNode::Kind::null:
+      return Json();
+    case MarkedNode::Kind::scalar:
+      return node.quoted || node.expanded ? Json(node.text) : plain_scalar(node.text);
     case MarkedNode::Kind::sequence: {
       Json::Array items;
       items.reserve(node.items.size());

@@ -17,25 +17,38 @@ std::string bound_text(double value) {
 
 std::string_view shape_text(Shape shape) {
   switch (shape) {
-    case Shape::any: return "any value";
-    case Shape::boolean: return "true or false";
-    case Shape::integer: return "an integer";
-    case Shape::number: return "a number";
-    case Shape::text: return "a string";
-    case Shape::choice: return "one of the known names";
-    case Shape::numbers: return "a list of numbers";
-    case Shape::number_pair: return "a list of two numbers";
-    case Shape::texts: return "a list of strings";
-    case Shape::mapping: return "a mapping";
+    case Shape::any:
+      return "any value";
+    case Shape::boolean:
+      return "true or false";
+    case Shape::integer:
+      return "an integer";
+    case Shape::number:
+      return "a number";
+    case Shape::text:
+      return "a string";
+    case Shape::choice:
+      return "one of the known names";
+    case Shape::numbers:
+      return "a list of numbers";
+    case Shape::number_pair:
+      return "a list of two numbers";
+    case Shape::texts:
+      return "a list of strings";
+    case Shape::mapping:
+      return "a mapping";
   }
   return "any value";
 }
 
 std::string_view status_text(Status status) {
   switch (status) {
-    case Status::used: return "used";
-    case Status::not_built: return "not_built";
-    case Status::dead: return "dead";
+    case Status::used:
+      return "used";
+    case Status::not_built:
+      return "not_built";
+    case Status::dead:
+      return "dead";
   }
   return "used";
 }

@@ -18,8 +18,8 @@ std::int64_t floor_of(double value) {
   return static_cast<double>(cut) > value ? cut - 1 : cut;
 }
 
-/// Value between the four neighbours of (x, y), in double, cut off to 8 bits. Coordinates count from the first pixel's centre; beyond the edge
-/// the edge's pixel is repeated, and there is no blending with a row below the last.
+/// Value between the four neighbours of (x, y), in double, cut off to 8 bits. Coordinates count from the first pixel's centre;
+/// beyond the edge the edge's pixel is repeated, and there is no blending with a row below the last.
 template <std::size_t kChannels>
 void sample(const Image& image, double x, double y, std::uint8_t* to) {
   const auto blend = [](double a, double b, double part) { return a + (b - a) * part; };
@@ -72,7 +72,7 @@ AffineMatrix make_affine_matrix(const AffineParameters& parameters, std::uint32_
   const double center_y = height / 2.0;
   const double from_x = center_x + parameters.shift_x;
   const double from_y = center_y + parameters.shift_y;
-  return {cosine, -sine, center_x - cosine * from_x + sine * from_y,  //
+  return {cosine, -sine,  center_x - cosine * from_x + sine * from_y,  //
           sine,   cosine, center_y - sine * from_x - cosine * from_y};
 }
 

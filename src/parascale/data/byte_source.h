@@ -10,7 +10,8 @@
 
 namespace parascale::data {
 
-/// Bytes that can be read at any offset: what the archive reader works on, so that tests and fuzzers need no files. *thread-compatible*
+/// Bytes that can be read at any offset: what the archive reader works on, so that tests and fuzzers need no files.
+/// *thread-compatible*
 class ByteSource {
  public:
   virtual ~ByteSource() = default;

@@ -8,13 +8,16 @@
 namespace parascale::data {
 
 /// Philox4x32-10: a bijection of 128-bit counters under a 64-bit key, used as a random number generator without state.
-/// Source: J. Salmon, M. Moraes, R. Dror, D. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011. Checked against the paper's test vectors.
+/// Source: J. Salmon, M. Moraes, R. Dror, D. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011. Checked against the
+/// paper's test vectors.
 std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key);
 
-/// What a sample's random numbers are for; each purpose has its own stream. Values are part of the reproducibility contract: never renumber.
+/// What a sample's random numbers are for; each purpose has its own stream. Values are part of the reproducibility contract:
+/// never renumber.
 enum class RandomOp : std::uint32_t { affine = 1, replacement = 2, order = 3, synthetic = 4 };
 
-/// Random numbers of one sample in one epoch: a pure function of (seed, epoch, sample, op, index), independent of threads and of each other.
+/// Random numbers of one sample in one epoch: a pure function of (seed, epoch, sample, op, index), independent of threads and of
+/// each other.
 ///
 /// Key: the seed. Counter words: sample (low, high), epoch (low 32 bits), op (high 8 bits) and index (low 24 bits). *thread-safe*
 class SampleRandom {

@@ -2,7 +2,8 @@
 
 namespace parascale::data {
 
-Result<DatasetSummary> summarise(const DataOptions& options, Split split, FileSystem& files, const IndexProgressCallback& progress) {
+Result<DatasetSummary> summarise(const DataOptions& options, Split split, FileSystem& files,
+                                 const IndexProgressCallback& progress) {
   PS_ASSIGN(const auto index, open_index(options, split, files, progress));
   return index->summary;
 }

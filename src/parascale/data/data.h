@@ -12,7 +12,8 @@
 namespace parascale::data {
 
 /// What `plan` needs to know about a split: builds the index when there is none that fits. Errors: those of `open_index`.
-Result<DatasetSummary> summarise(const DataOptions& options, Split split, FileSystem& files, const IndexProgressCallback& progress = {});
+Result<DatasetSummary> summarise(const DataOptions& options, Split split, FileSystem& files,
+                                 const IndexProgressCallback& progress = {});
 
 /// Number of samples of each label of a split, ascending by label. Errors: those of `open_index`.
 Result<std::map<std::int64_t, std::uint64_t>> count_labels(const DataOptions& options, Split split, FileSystem& files);

@@ -21,7 +21,8 @@ enum class MemberKind : std::uint8_t { image, label, caption, other };
 
 MemberKind member_kind(std::string_view extension) {
   // Other image formats count as images too: they fail when they are read, with a reason, instead of vanishing.
-  static constexpr std::array<std::string_view, 11> kImages{"png", "jpg", "jpeg", "webp", "bmp", "gif", "ppm", "pgm", "tif", "tiff", "jxl"};
+  static constexpr std::array<std::string_view, 11> kImages{"png", "jpg", "jpeg", "webp", "bmp", "gif",
+                                                            "ppm", "pgm", "tif",  "tiff", "jxl"};
   if (std::ranges::find(kImages, extension) != kImages.end()) {
     return MemberKind::image;
   }
@@ -103,10 +104,14 @@ class Grouping {
  private:
   bool seen(MemberKind kind) const {
     switch (kind) {
-      case MemberKind::image: return entry_.has(IndexEntry::kHasImage);
-      case MemberKind::label: return entry_.has(IndexEntry::kHasLabel | IndexEntry::kBadLabel);
-      case MemberKind::caption: return entry_.has(IndexEntry::kHasCaption);
-      case MemberKind::other: break;
+      case MemberKind::image:
+        return entry_.has(IndexEntry::kHasImage);
+      case MemberKind::label:
+        return entry_.has(IndexEntry::kHasLabel | IndexEntry::kBadLabel);
+      case MemberKind::caption:
+        return entry_.has(IndexEntry::kHasCaption);
+      case MemberKind::other:
+        break;
     }
     return false;
   }
@@ -118,7 +123,8 @@ class Grouping {
       entry_.image_offset_bytes = member.offset_bytes;
       entry_.image_bytes = bytes;
       std::array<std::byte, kPngHeadBytes> head{};
-      PS_ASSIGN(const std::size_t got, source.read_at(member.offset_bytes, std::span(head).first(std::min<std::size_t>(bytes, head.size()))));
+      PS_ASSIGN(const std::size_t got,
+                source.read_at(member.offset_bytes, std::span(head).first(std::min<std::size_t>(bytes, head.size()))));
       if (const auto size = read_png_size(std::span(head).first(got)); size.ok()) {
         widen(index_.summary, *size);
       }

@@ -46,7 +46,8 @@ struct IndexShard {
   friend bool operator==(const IndexShard&, const IndexShard&) = default;
 };
 
-/// The samples of one split in their index order: SampleId is the position in `entries`. Read-only once built. *thread-compatible*
+/// The samples of one split in their index order: SampleId is the position in `entries`. Read-only once built.
+/// *thread-compatible*
 struct DatasetIndex {
   std::vector<IndexShard> shards;
   std::vector<IndexEntry> entries;
@@ -65,26 +66,28 @@ struct IndexProgress {
 };
 using IndexProgressCallback = std::function<void(const IndexProgress&)>;
 
-/// Splits a member name by the WebDataset rule: key = folder and base name up to its first dot, extension = the rest in lower case.
-/// Nothing for names that belong to no sample: without a dot, hidden (`.x.png`), or archive metadata (`__name__`).
+/// Splits a member name by the WebDataset rule: key = folder and base name up to its first dot, extension = the rest in lower
+/// case. Nothing for names that belong to no sample: without a dot, hidden (`.x.png`), or archive metadata (`__name__`).
 struct MemberName {
   std::string_view key;
   std::string extension;
 };
 std::optional<MemberName> split_member_name(std::string_view name);
 
-/// Reads the headers of all `shards` (tar archives, in this order; sizes and times filled in) and groups consecutive members of one key to samples.
-/// A sample without an image or a label keeps its place, so that ids do not depend on repairs of other samples; a second member of one kind starts
-/// a new sample. A damaged shard counts up to its damage.
-/// Errors: archive_damaged naming the shard, io_failed.
-Result<DatasetIndex> build_tar_index(FileSystem& files, std::vector<IndexShard> shards, const IndexProgressCallback& progress = {});
+/// Reads the headers of all `shards` (tar archives, in this order; sizes and times filled in) and groups consecutive members of
+/// one key to samples. A sample without an image or a label keeps its place, so that ids do not depend on repairs of other
+/// samples; a second member of one kind starts a new sample. A damaged shard counts up to its damage. Errors: archive_damaged
+/// naming the shard, io_failed.
+Result<DatasetIndex> build_tar_index(FileSystem& files, std::vector<IndexShard> shards,
+                                     const IndexProgressCallback& progress = {});
 
 /// Makes the index of loose image files, one sample each, in this order. Labels are unknown. Errors: io_failed.
 Result<DatasetIndex> build_files_index(FileSystem& files, std::vector<IndexShard> shards);
 
 /// Serialises to the format of docs/formats/index.md.
 std::string encode_index(const DatasetIndex& index);
-/// Errors: index_failed when magic, version, self hash, a count or an offset is wrong. The shards' names are relative to what the writer chose.
+/// Errors: index_failed when magic, version, self hash, a count or an offset is wrong. The shards' names are relative to what the
+/// writer chose.
 Result<DatasetIndex> decode_index(std::string_view bytes);
 
 }  // namespace parascale::data

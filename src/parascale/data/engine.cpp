@@ -60,9 +60,9 @@ class Engine {
 
  private:
   Status live() {
-    PS_TRY(channel_.send(
-        protocol::Hello{.protocol = std::string(protocol::kProtocolVersion), .role = "engine", .pid = getpid(), .torch = {}, .capabilities = {}}
-            .to_json()));
+    PS_TRY(channel_.send(protocol::Hello{
+        .protocol = std::string(protocol::kProtocolVersion), .role = "engine", .pid = getpid(), .torch = {}, .capabilities = {}}
+                             .to_json()));
     while (!done_) {
       if (fills_.empty()) {
         PS_ASSIGN(auto frame, channel_.receive());
@@ -129,14 +129,16 @@ class Engine {
       return Error(Code::protocol_violation, "`open` arrived twice");
     }
     if (frame.descriptors.size() != 1) {
-      return Error(Code::protocol_violation, fmt::format("`open` carries {} descriptors instead of one", frame.descriptors.size()));
+      return Error(Code::protocol_violation,
+                   fmt::format("`open` carries {} descriptors instead of one", frame.descriptors.size()));
     }
     PS_ASSIGN(const Json options_json, frame.message.get<Json>("options"));
     PS_ASSIGN(const auto options, DataOptions::from_json(options_json));
     PS_ASSIGN(const Json layout_json, frame.message.get<Json>("layout"));
     PS_ASSIGN(auto layout, protocol::SlotLayout::from_json(layout_json));
     PS_TRY(limit_memory(options.memory_limit_bytes));
-    PS_ASSIGN(region_, protocol::Region::map(std::move(frame.descriptors.front()), layout.region_bytes(), protocol::Access::read_write));
+    PS_ASSIGN(region_,
+              protocol::Region::map(std::move(frame.descriptors.front()), layout.region_bytes(), protocol::Access::read_write));
     PS_ASSIGN(filler_, SlotFiller::make(options, std::move(layout), region_.bytes()));
     Json opened = Json::object();
     PS_ASSIGN(const Json splits, frame.message.get<Json>("splits"));
@@ -162,11 +164,8 @@ class Engine {
       }
       last = now;
       // A send that fails shows again at the next frame.
-      (void)channel_.send(Json::object({{"type", "progress"},
-                                        {"what", "index"},
-                                        {"split", split},
-                                        {"bytes_done", done.bytes_done},
-                                        {"bytes", done.bytes}}));
+      (void)channel_.send(Json::object(
+          {{"type", "progress"}, {"what", "index"}, {"split", split}, {"bytes_done", done.bytes_done}, {"bytes", done.bytes}}));
     };
   }
 

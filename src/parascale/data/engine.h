@@ -6,7 +6,8 @@
 
 namespace parascale::data {
 
-/// The data engine: main loop of the child process that fills the batch slots of a run. Returns when the agent says `stop` or closes its end.
+/// The data engine: main loop of the child process that fills the batch slots of a run. Returns when the agent says `stop` or
+/// closes its end.
 ///
 /// Frames (docs of the agent's side: `parascale/protocol/messages.h`):
 ///   -> hello {protocol, role: "engine", pid}             <- hello {protocol}
@@ -17,8 +18,9 @@ namespace parascale::data {
 ///   -> error {class: data | version | internal, code, message, notes, helps} before it gives up
 /// Unknown requests (with `id`) are answered `unsupported`; unknown notifications are ignored.
 ///
-/// Changes the process: SIGINT and SIGTERM are ignored (the agent decides), the calling thread and the decode threads get nice 5, and
-/// `options.memory_limit_bytes` limits the address space. Errors: those of the first failure, after it has been reported to the agent.
+/// Changes the process: SIGINT and SIGTERM are ignored (the agent decides), the calling thread and the decode threads get nice 5,
+/// and `options.memory_limit_bytes` limits the address space. Errors: those of the first failure, after it has been reported to
+/// the agent.
 Status run_engine(protocol::Channel channel, FileSystem& files);
 
 }  // namespace parascale::data

@@ -6,8 +6,8 @@
 
 namespace parascale::data {
 
-/// 8-bit pixels, rows from the top, channels interleaved: uint8 [height, width, channels]. Reused between samples: `resize` keeps capacity.
-/// *thread-compatible*
+/// 8-bit pixels, rows from the top, channels interleaved: uint8 [height, width, channels]. Reused between samples: `resize` keeps
+/// capacity. *thread-compatible*
 struct Image {
   std::uint32_t width = 0;
   std::uint32_t height = 0;

@@ -123,7 +123,8 @@ Result<DatasetIndex> decode_index(std::string_view bytes) {
     return damaged("the content differs from its hash");
   }
   const std::uint64_t room = bytes.size() - sizeof header;
-  if (header.shard_count > room / sizeof(FileShard) || header.entry_count > room / sizeof(IndexEntry) || header.strings_bytes > room ||
+  if (header.shard_count > room / sizeof(FileShard) || header.entry_count > room / sizeof(IndexEntry) ||
+      header.strings_bytes > room ||
       header.shard_count * sizeof(FileShard) + header.entry_count * sizeof(IndexEntry) + header.strings_bytes != room) {
     return damaged("the counts do not follow from the size");
   }

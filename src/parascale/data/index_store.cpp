@@ -27,7 +27,8 @@ std::string lower(std::string text) {
 bool is_tar(const std::string& path) { return lower(path).ends_with(".tar"); }
 
 bool is_image_name(const std::string& name) {
-  static constexpr std::array<std::string_view, 10> kEndings{".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".ppm", ".pgm", ".tif", ".tiff"};
+  static constexpr std::array<std::string_view, 10> kEndings{".png", ".jpg", ".jpeg", ".webp", ".bmp",
+                                                             ".gif", ".ppm", ".pgm",  ".tif",  ".tiff"};
   const std::string text = lower(name);
   return std::ranges::any_of(kEndings, [&](std::string_view ending) { return text.ends_with(ending); });
 }
@@ -50,10 +51,8 @@ Result<std::vector<IndexShard>> describe(FileSystem& files, const std::vector<st
     if (!usable && missing == Missing::refuse) {
       return info.ok() ? Error(Code::data_not_found, fmt::format("not a regular file: `{}`", path)) : info.error();
     }
-    shards.push_back({.path = path,
-                      .size_bytes = usable ? info->size_bytes : 0,
-                      .modified_ns = usable ? info->modified_ns : 0,
-                      .damage = {}});
+    shards.push_back(
+        {.path = path, .size_bytes = usable ? info->size_bytes : 0, .modified_ns = usable ? info->modified_ns : 0, .damage = {}});
   }
   return shards;
 }
@@ -196,8 +195,8 @@ Result<std::shared_ptr<const DatasetIndex>> open_index(const DataOptions& option
   }
   const bool loose = options.type == DatasetType::files || (split == Split::infer && tars == 0);
   PS_ASSIGN(auto shards, describe(files, paths, loose ? Missing::keep : Missing::refuse));
-  Result<DatasetIndex> index = loose ? build_files_index(files, std::move(shards))
-                                     : open_tar_index(files, std::move(shards), progress, places);
+  Result<DatasetIndex> index =
+      loose ? build_files_index(files, std::move(shards)) : open_tar_index(files, std::move(shards), progress, places);
   if (!index.ok()) {
     return index.error();
   }

@@ -21,7 +21,8 @@ Normaliser::Normaliser(const Recipe& recipe) {
 
 void Normaliser::write(const Image& image, std::span<std::byte> row) const {
   const std::size_t pixels = std::size_t{image.width} * image.height;
-  PS_CHECK(image.channels == tables_.size() && row.size() == pixels * tables_.size() * sizeof(float), "the image has the shape of its row");
+  PS_CHECK(image.channels == tables_.size() && row.size() == pixels * tables_.size() * sizeof(float),
+           "the image has the shape of its row");
   std::byte* to = row.data();
   for (std::size_t c = 0; c < tables_.size(); ++c) {
     const std::uint8_t* from = image.pixels.data() + c;

@@ -10,8 +10,8 @@
 
 namespace parascale::data {
 
-/// Turns 8-bit pixels into floats: (v / 255 - mean[c]) / std[c], each operation in float32, equal to torchvision's ToTensor + Normalize.
-/// Values are functions of one byte, so they come from a table. *thread-safe* once made
+/// Turns 8-bit pixels into floats: (v / 255 - mean[c]) / std[c], each operation in float32, equal to torchvision's ToTensor +
+/// Normalize. Values are functions of one byte, so they come from a table. *thread-safe* once made
 class Normaliser {
  public:
   explicit Normaliser(const Recipe& recipe);

@@ -108,9 +108,12 @@ Result<Affine> affine_from_json(const Json& json) {
 
 std::string_view dataset_type_name(DatasetType type) {
   switch (type) {
-    case DatasetType::wds: return "wds";
-    case DatasetType::synthetic: return "synthetic";
-    case DatasetType::files: return "files";
+    case DatasetType::wds:
+      return "wds";
+    case DatasetType::synthetic:
+      return "synthetic";
+    case DatasetType::files:
+      return "files";
   }
   return "";
 }
@@ -126,9 +129,12 @@ std::optional<DatasetType> dataset_type_from_name(std::string_view name) {
 
 std::string_view split_name(Split split) {
   switch (split) {
-    case Split::train: return "train";
-    case Split::validation: return "validation";
-    case Split::infer: return "infer";
+    case Split::train:
+      return "train";
+    case Split::validation:
+      return "validation";
+    case Split::infer:
+      return "infer";
   }
   return "";
 }
@@ -144,9 +150,12 @@ std::optional<Split> split_from_name(std::string_view name) {
 
 const std::vector<std::string>& DataOptions::paths(Split split) const {
   switch (split) {
-    case Split::train: return train;
-    case Split::validation: return validation;
-    case Split::infer: break;
+    case Split::train:
+      return train;
+    case Split::validation:
+      return validation;
+    case Split::infer:
+      break;
   }
   return infer;
 }
@@ -159,9 +168,8 @@ Json DataOptions::to_json() const {
                                    {"std", Json::array_of(recipe.std)}});
   Json affine_json;
   if (affine) {
-    affine_json = Json::object({{"degrees", affine->degrees},
-                                {"scale", Json::array_of(affine->scale)},
-                                {"translate", affine->translate}});
+    affine_json =
+        Json::object({{"degrees", affine->degrees}, {"scale", Json::array_of(affine->scale)}, {"translate", affine->translate}});
   }
   return Json::object({{"format_version", kFormatVersion},
                        {"type", dataset_type_name(type)},
@@ -181,7 +189,8 @@ Json DataOptions::to_json() const {
 Result<DataOptions> DataOptions::from_json(const Json& json) {
   PS_ASSIGN(const auto version, json.get_or<std::uint32_t>("format_version", kFormatVersion));
   if (version != kFormatVersion) {
-    return Error(Code::artifact_version, fmt::format("data options have format version {}; this build reads {}", version, kFormatVersion));
+    return Error(Code::artifact_version,
+                 fmt::format("data options have format version {}; this build reads {}", version, kFormatVersion));
   }
   DataOptions options;
   PS_ASSIGN(const auto type, json.get<std::string>("type"));

@@ -28,8 +28,8 @@ enum class ResizeFilter : std::uint8_t { bilinear };
 /// How a decoded image becomes a row of `pixel_values`: f32 [channels, size, size], `(v / 255 - mean[c]) / std[c]`.
 struct Recipe {
   ResizeFilter resize = ResizeFilter::bilinear;
-  std::uint32_t size = 28;      ///< pixels of both sides, 1..4096; the aspect ratio is not kept
-  std::uint32_t channels = 1;   ///< 1 (grey) or 3 (red, green, blue)
+  std::uint32_t size = 28;        ///< pixels of both sides, 1..4096; the aspect ratio is not kept
+  std::uint32_t channels = 1;     ///< 1 (grey) or 3 (red, green, blue)
   std::vector<double> mean{0.5};  ///< one per channel, or one for all
   std::vector<double> std{0.5};   ///< like mean, above 0
 
@@ -38,9 +38,9 @@ struct Recipe {
 
 /// Random rotation, scale and shift of training images, uniform in each range.
 struct Affine {
-  double degrees = 0.0;                    ///< angle in [-degrees, degrees], 0..180
-  std::array<double, 2> scale{1.0, 1.0};   ///< lower and upper factor, 0 < lower <= upper
-  double translate = 0.0;                  ///< shift of each axis in [-translate, translate] image sides, 0..1
+  double degrees = 0.0;                   ///< angle in [-degrees, degrees], 0..180
+  std::array<double, 2> scale{1.0, 1.0};  ///< lower and upper factor, 0 < lower <= upper
+  double translate = 0.0;                 ///< shift of each axis in [-translate, translate] image sides, 0..1
 
   friend bool operator==(const Affine&, const Affine&) = default;
 };
@@ -52,22 +52,23 @@ struct Synthetic {
   friend bool operator==(const Synthetic&, const Synthetic&) = default;
 };
 
-/// Everything the data engine needs to know; filled by the planner, handed to the engine as JSON. A plain value. *thread-compatible*
+/// Everything the data engine needs to know; filled by the planner, handed to the engine as JSON. A plain value.
+/// *thread-compatible*
 struct DataOptions {
   static constexpr std::uint32_t kFormatVersion = 1;
 
   DatasetType type = DatasetType::wds;
-  std::vector<std::string> train;       ///< paths or glob patterns, relative to the working directory
+  std::vector<std::string> train;  ///< paths or glob patterns, relative to the working directory
   std::vector<std::string> validation;
-  std::vector<std::string> infer;       ///< image files, directories or patterns; tar shards are read as such
+  std::vector<std::string> infer;  ///< image files, directories or patterns; tar shards are read as such
   Recipe recipe;
-  std::optional<Affine> affine;         ///< training only
+  std::optional<Affine> affine;  ///< training only
   Synthetic synthetic;
   std::uint64_t seed = 0;
-  std::uint32_t threads = 1;            ///< decode threads; 0 counts as 1
-  std::uint64_t memory_limit_bytes = 0; ///< of the engine's address space; 0 = none
-  double max_failure_rate = 0.1;        ///< of the samples read so far, once 1,000 are read; 1 = never give up
-  std::uint32_t num_labels = 10;        ///< labels lie in [0, num_labels)
+  std::uint32_t threads = 1;             ///< decode threads; 0 counts as 1
+  std::uint64_t memory_limit_bytes = 0;  ///< of the engine's address space; 0 = none
+  double max_failure_rate = 0.1;         ///< of the samples read so far, once 1,000 are read; 1 = never give up
+  std::uint32_t num_labels = 10;         ///< labels lie in [0, num_labels)
 
   const std::vector<std::string>& paths(Split split) const;
   Json to_json() const;
@@ -79,15 +80,15 @@ struct DataOptions {
 
 /// What `plan` and a run's record say about one split.
 struct DatasetSummary {
-  std::uint64_t samples = 0;     ///< entries with an id, incomplete ones too
-  std::uint64_t incomplete = 0;  ///< of them: without an image
-  std::uint64_t unlabelled = 0;  ///< of them: without a label that is a number
-  std::uint64_t bytes = 0;       ///< of all shard or image files
-  std::string fingerprint;       ///< 32 hex digits: equal fingerprints number the same samples in the same way
-  std::uint64_t shards = 0;      ///< tar files; 0 for loose images and synthetic data
+  std::uint64_t samples = 0;         ///< entries with an id, incomplete ones too
+  std::uint64_t incomplete = 0;      ///< of them: without an image
+  std::uint64_t unlabelled = 0;      ///< of them: without a label that is a number
+  std::uint64_t bytes = 0;           ///< of all shard or image files
+  std::string fingerprint;           ///< 32 hex digits: equal fingerprints number the same samples in the same way
+  std::uint64_t shards = 0;          ///< tar files; 0 for loose images and synthetic data
   std::uint64_t damaged_shards = 0;  ///< read only up to their damage
   std::vector<std::string> damage;   ///< one line for each damaged shard
-  std::uint32_t min_width = 0;   ///< pixels, by the images' headers; 0 when unknown
+  std::uint32_t min_width = 0;       ///< pixels, by the images' headers; 0 when unknown
   std::uint32_t max_width = 0;
   std::uint32_t min_height = 0;
   std::uint32_t max_height = 0;

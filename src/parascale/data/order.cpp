@@ -31,9 +31,7 @@ Permutation::Permutation(std::uint64_t seed, std::uint64_t epoch, std::uint64_t 
   }
 }
 
-std::uint64_t Permutation::round(std::size_t index, std::uint64_t half) const {
-  return mix(half + keys_[index]) & half_mask_;
-}
+std::uint64_t Permutation::round(std::size_t index, std::uint64_t half) const { return mix(half + keys_[index]) & half_mask_; }
 
 std::uint64_t Permutation::encrypt(std::uint64_t value) const {
   std::uint64_t left = value >> half_bits_;

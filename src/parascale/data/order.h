@@ -10,10 +10,10 @@ namespace parascale::data {
 
 /// A keyed permutation of [0, count) in O(1) memory and time: the order of an epoch.
 ///
-/// A balanced Feistel network (M. Luby, C. Rackoff, 1988) of 8 rounds permutes [0, 4^h), the smallest such domain that holds count (at least 4^4);
-/// values outside [0, count) are fed in again until one lies inside ("cycle walking": J. Black, P. Rogaway, 2002), less than 4 times on average for
-/// count above 64. The round function mixes the right half with a round key (finaliser of splitmix64); round keys are Philox words of (seed, epoch).
-/// *thread-safe*
+/// A balanced Feistel network (M. Luby, C. Rackoff, 1988) of 8 rounds permutes [0, 4^h), the smallest such domain that holds
+/// count (at least 4^4); values outside [0, count) are fed in again until one lies inside ("cycle walking": J. Black, P. Rogaway,
+/// 2002), less than 4 times on average for count above 64. The round function mixes the right half with a round key (finaliser of
+/// splitmix64); round keys are Philox words of (seed, epoch). *thread-safe*
 class Permutation {
  public:
   /// `count` 1..2^62.
@@ -37,8 +37,8 @@ class Permutation {
   std::array<std::uint64_t, kRounds> keys_{};
 };
 
-/// Which sample stands at a position of an epoch: the permutation of (seed, epoch) for training, the index order otherwise. A pure function,
-/// so a run can go on anywhere. *thread-safe*
+/// Which sample stands at a position of an epoch: the permutation of (seed, epoch) for training, the index order otherwise. A
+/// pure function, so a run can go on anywhere. *thread-safe*
 class Order {
  public:
   Order(Split split, std::uint64_t seed, std::uint64_t epoch, std::uint64_t count)

@@ -73,7 +73,8 @@ bool read_head(Session& session, const DecodeLimits& limits) {
   png_set_user_limits(session.png, limits.max_side, limits.max_side);
   png_set_keep_unknown_chunks(session.png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);  // texts, profiles, times: never stored
   png_read_info(session.png, session.info);
-  png_get_IHDR(session.png, session.info, &session.width, &session.height, &session.depth, &session.color, nullptr, nullptr, nullptr);
+  png_get_IHDR(session.png, session.info, &session.width, &session.height, &session.depth, &session.color, nullptr, nullptr,
+               nullptr);
   session.channels = png_get_channels(session.png, session.info);
   if (session.color == PNG_COLOR_TYPE_PALETTE) {
     png_get_PLTE(session.png, session.info, &session.palette, &session.palette_size);
@@ -129,7 +130,9 @@ class Sampler {
         wide_(session.depth == 16),
         // Pillow opens plain 16-bit grey as `I;16` and keeps all bits; leaving that mode it clips instead of shifting.
         clips_(wide_ && session.color == PNG_COLOR_TYPE_GRAY),
-        factor_(session.color == PNG_COLOR_TYPE_GRAY && session.depth < 8 ? 255U / ((1U << static_cast<unsigned>(session.depth)) - 1U) : 1U) {}
+        factor_(session.color == PNG_COLOR_TYPE_GRAY && session.depth < 8
+                    ? 255U / ((1U << static_cast<unsigned>(session.depth)) - 1U)
+                    : 1U) {}
 
   std::uint8_t operator()(std::size_t pixel, std::size_t c) const {
     const std::size_t at = pixel * step_ + c;
@@ -161,7 +164,8 @@ void convert(const Session& session, const std::vector<std::uint8_t>& raw, Image
   const std::size_t pixels = std::size_t{out.width} * out.height;
   for (std::size_t i = 0; i < pixels; ++i) {
     if (out.channels == 1) {
-      const std::array<std::uint8_t, 3> rgb{sample(i, 0), colored ? sample(i, 1) : std::uint8_t{0}, colored ? sample(i, 2) : std::uint8_t{0}};
+      const std::array<std::uint8_t, 3> rgb{sample(i, 0), colored ? sample(i, 1) : std::uint8_t{0},
+                                            colored ? sample(i, 2) : std::uint8_t{0}};
       out.pixels[i] = colored ? luma(rgb.data()) : rgb[0];
     } else {
       for (std::size_t c = 0; c < 3; ++c) {
@@ -204,7 +208,8 @@ Status PngDecoder::decode(std::span<const std::byte> file, std::uint32_t channel
   if (size.width == 0 || size.height == 0) {
     return unreadable("no pixels");
   }
-  if (size.width > limits_.max_side || size.height > limits_.max_side || pixels > limits_.max_pixels || pixels * 8 > limits_.max_bytes) {
+  if (size.width > limits_.max_side || size.height > limits_.max_side || pixels > limits_.max_pixels ||
+      pixels * 8 > limits_.max_bytes) {
     return unreadable("too large");
   }
   Session session;

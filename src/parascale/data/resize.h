@@ -26,9 +26,10 @@ ResizeAxis make_bilinear_axis(std::uint32_t input, std::uint32_t output);
 
 /// Resizes 8-bit images bit-equal to Pillow 13.0.0 `Image.resize(size, BILINEAR)`.
 ///
-/// Separable; weights in double, rounded half away from zero to 22 fractional bits; each pass rounds and clips to 8 bits. Horizontal pass first,
-/// except vertical first when H_in - H_out > 0 and H_in - H_out > 2 (W_in - W_out), as Pillow 13.0.0 does. An axis whose size does not change
-/// has no pass; equal sizes copy. Keeps weights of recent sizes. *confined to one thread at a time*
+/// Separable; weights in double, rounded half away from zero to 22 fractional bits; each pass rounds and clips to 8 bits.
+/// Horizontal pass first, except vertical first when H_in - H_out > 0 and H_in - H_out > 2 (W_in - W_out), as Pillow 13.0.0 does.
+/// An axis whose size does not change has no pass; equal sizes copy. Keeps weights of recent sizes. *confined to one thread at a
+/// time*
 class Resizer {
  public:
   /// Writes `input` scaled to `width` x `height` (both at least 1) to `output`, which must be another image.

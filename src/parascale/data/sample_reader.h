@@ -19,7 +19,8 @@
 
 namespace parascale::data {
 
-/// The files of an index, opened when first read and kept open, at most `max_open` at a time (least recently used ones are closed). *thread-safe*
+/// The files of an index, opened when first read and kept open, at most `max_open` at a time (least recently used ones are
+/// closed). *thread-safe*
 class ShardFiles {
  public:
   ShardFiles(FileSystem& files, std::shared_ptr<const DatasetIndex> index, std::size_t max_open = 64);
@@ -53,8 +54,8 @@ class SplitSource {
   const DatasetIndex& index() const { return *index_; }
   ShardFiles& files() { return files_; }
 
-  /// The label of a sample. Errors: sample_incomplete without a label, label_invalid for one outside [0, num_labels). -1 for an unlabelled
-  /// sample of the infer split.
+  /// The label of a sample. Errors: sample_incomplete without a label, label_invalid for one outside [0, num_labels). -1 for an
+  /// unlabelled sample of the infer split.
   Result<std::int64_t> label(SampleId id) const;
 
  private:
@@ -82,8 +83,8 @@ struct RowTarget {
   std::span<std::byte> label;   ///< i64 [], or empty when the slot has no labels
 };
 
-/// Turns a sample into a row: read, decode, resize to the recipe's size, random affine (train only), normalise. Keeps scratch memory; one per
-/// thread. The row is a pure function of (options, file bytes, sample, epoch). *confined to one thread at a time*
+/// Turns a sample into a row: read, decode, resize to the recipe's size, random affine (train only), normalise. Keeps scratch
+/// memory; one per thread. The row is a pure function of (options, file bytes, sample, epoch). *confined to one thread at a time*
 class SampleReader {
  public:
   explicit SampleReader(const DataOptions& options);

@@ -33,7 +33,8 @@ Status read_guarded(SampleReader& reader, SplitSource& source, SampleId id, std:
 
 }  // namespace
 
-std::optional<SampleId> replacement_of(std::uint64_t seed, std::uint64_t epoch, SampleId id, std::uint32_t attempt, std::uint64_t samples) {
+std::optional<SampleId> replacement_of(std::uint64_t seed, std::uint64_t epoch, SampleId id, std::uint32_t attempt,
+                                       std::uint64_t samples) {
   if (samples < 2) {
     return std::nullopt;
   }
@@ -52,7 +53,8 @@ SlotFiller::SlotFiller(DataOptions options, protocol::SlotLayout layout, std::sp
   }
 }
 
-Result<std::unique_ptr<SlotFiller>> SlotFiller::make(DataOptions options, protocol::SlotLayout layout, std::span<std::byte> region) {
+Result<std::unique_ptr<SlotFiller>> SlotFiller::make(DataOptions options, protocol::SlotLayout layout,
+                                                     std::span<std::byte> region) {
   if (region.size() < layout.region_bytes()) {
     return violation(fmt::format("a ring of {} bytes needs a region of that size, got {}", layout.region_bytes(), region.size()));
   }
@@ -74,7 +76,8 @@ Result<std::unique_ptr<SlotFiller>> SlotFiller::make(DataOptions options, protoc
   if (!pixels) {
     return violation("the slots have no tensor `pixel_values`");
   }
-  std::unique_ptr<SlotFiller> filler(new SlotFiller(std::move(options), std::move(layout), region));  // NOLINT: private constructor
+  std::unique_ptr<SlotFiller> filler(
+      new SlotFiller(std::move(options), std::move(layout), region));  // NOLINT: private constructor
   filler->pixels_field_ = *pixels;
   filler->labels_field_ = labels;
   return filler;
@@ -92,17 +95,19 @@ Result<SplitSource*> SlotFiller::check(const protocol::Fill& request) {
     return violation(fmt::format("a fill names the split `{}`, which is not open", request.split));
   }
   if (request.slot >= layout_.slot_count || request.count > layout_.capacity) {
-    return violation(fmt::format("a fill of {} rows in slot {} lies outside a ring of {} slots with {} rows", request.count, request.slot,
-                                 layout_.slot_count, layout_.capacity));
+    return violation(fmt::format("a fill of {} rows in slot {} lies outside a ring of {} slots with {} rows", request.count,
+                                 request.slot, layout_.slot_count, layout_.capacity));
   }
   const std::uint64_t samples = source->second.samples();
   if (request.first > samples || request.count > samples - request.first) {
-    return violation(fmt::format("a fill of positions {}..{} lies outside {} samples", request.first, request.first + request.count, samples));
+    return violation(
+        fmt::format("a fill of positions {}..{} lies outside {} samples", request.first, request.first + request.count, samples));
   }
   return &source->second;
 }
 
-void SlotFiller::fill_row(SampleReader& reader, SplitSource& source, std::uint64_t epoch, const RowTarget& target, RowOutcome& outcome) const {
+void SlotFiller::fill_row(SampleReader& reader, SplitSource& source, std::uint64_t epoch, const RowTarget& target,
+                          RowOutcome& outcome) const {
   outcome.failures.clear();
   outcome.valid = false;
   const SampleId wanted = outcome.id;
@@ -154,8 +159,9 @@ Result<protocol::Filled> SlotFiller::fill(const protocol::Fill& request) {
   for (const auto& reader : readers_) {
     times += reader->take_times();
   }
-  filled.times_ns = {{"read", times.read_ns},       {"decode", times.decode_ns},       {"resize", times.resize_ns},
-                     {"augment", times.augment_ns}, {"normalise", times.normalise_ns}, {"total", real_clock().monotonic_ns() - begin}};
+  filled.times_ns = {{"read", times.read_ns},           {"decode", times.decode_ns},
+                     {"resize", times.resize_ns},       {"augment", times.augment_ns},
+                     {"normalise", times.normalise_ns}, {"total", real_clock().monotonic_ns() - begin}};
   return filled;
 }
 
@@ -184,9 +190,11 @@ Status SlotFiller::judge(const protocol::Filled& filled) const {
   }
   Error error(Code::too_many_failures, fmt::format("{} of {} samples cannot be read", counts_.failures, counts_.reads));
   if (!filled.failures.empty()) {
-    error.note(fmt::format("last: sample {} of split `{}`: {}", filled.failures.back().id.value, filled.split, filled.failures.back().reason));
+    error.note(fmt::format("last: sample {} of split `{}`: {}", filled.failures.back().id.value, filled.split,
+                           filled.failures.back().reason));
   }
-  return std::move(error).help(fmt::format("check the data files, or raise `data.max_failure_rate` (now {})", options_.max_failure_rate));
+  return std::move(error).help(
+      fmt::format("check the data files, or raise `data.max_failure_rate` (now {})", options_.max_failure_rate));
 }
 
 }  // namespace parascale::data

@@ -28,15 +28,17 @@ inline constexpr std::uint32_t kMaxReplacements = 16;
 inline constexpr std::uint64_t kMinJudgedReads = 1000;
 
 /// The sample that replaces `id` at `attempt` (from 0), any of the others: a pure function. Nothing when there is no other.
-std::optional<SampleId> replacement_of(std::uint64_t seed, std::uint64_t epoch, SampleId id, std::uint32_t attempt, std::uint64_t samples);
+std::optional<SampleId> replacement_of(std::uint64_t seed, std::uint64_t epoch, SampleId id, std::uint32_t attempt,
+                                       std::uint64_t samples);
 
-/// Fills batch slots. Row r of a slot holds the sample at position `first + r` of the epoch's order. A sample that cannot be read is replaced by
-/// keyed choice in training (also when the replacement fails, at most kMaxReplacements times) and left out otherwise; valid rows come first, in
-/// order. The bytes depend on options, files and the order of `Fill`, never on threads. *confined to one thread*
+/// Fills batch slots. Row r of a slot holds the sample at position `first + r` of the epoch's order. A sample that cannot be read
+/// is replaced by keyed choice in training (also when the replacement fails, at most kMaxReplacements times) and left out
+/// otherwise; valid rows come first, in order. The bytes depend on options, files and the order of `Fill`, never on threads.
+/// *confined to one thread*
 class SlotFiller {
  public:
-  /// `region` holds the ring. Errors: protocol_violation when the layout's fields are not `pixel_values` f32 [channels, size, size] of the
-  /// recipe and, optionally, `labels` i64 [].
+  /// `region` holds the ring. Errors: protocol_violation when the layout's fields are not `pixel_values` f32 [channels, size,
+  /// size] of the recipe and, optionally, `labels` i64 [].
   static Result<std::unique_ptr<SlotFiller>> make(DataOptions options, protocol::SlotLayout layout, std::span<std::byte> region);
 
   /// Makes a split known. The index must be that of `options`.
@@ -55,7 +57,8 @@ class SlotFiller {
   };
   SlotFiller(DataOptions options, protocol::SlotLayout layout, std::span<std::byte> region);
   Result<SplitSource*> check(const protocol::Fill& request);
-  void fill_row(SampleReader& reader, SplitSource& source, std::uint64_t epoch, const RowTarget& target, RowOutcome& outcome) const;
+  void fill_row(SampleReader& reader, SplitSource& source, std::uint64_t epoch, const RowTarget& target,
+                RowOutcome& outcome) const;
   void pack(protocol::SlotWriter& writer, std::uint32_t rows, protocol::Filled& filled) const;
   Status judge(const protocol::Filled& filled) const;
 

@@ -228,12 +228,23 @@ class Walk {
     in_extension_ = false;
     PS_ASSIGN(std::string name, member_name(block, overrides));
     switch (type) {
-      case '0': case '\0': case '7': break;
-      case '5': return {};
-      case '1': case '2': return refused(fmt::format("the archive holds a link, `{}`", name));
-      case '3': case '4': case '6': return refused(fmt::format("the archive holds a device or pipe, `{}`", name));
-      case 'S': return refused(fmt::format("the archive holds a sparse file, `{}`", name));
-      default: return refused(fmt::format("the archive holds a member of unknown type, `{}`", name));
+      case '0':
+      case '\0':
+      case '7':
+        break;
+      case '5':
+        return {};
+      case '1':
+      case '2':
+        return refused(fmt::format("the archive holds a link, `{}`", name));
+      case '3':
+      case '4':
+      case '6':
+        return refused(fmt::format("the archive holds a device or pipe, `{}`", name));
+      case 'S':
+        return refused(fmt::format("the archive holds a sparse file, `{}`", name));
+      default:
+        return refused(fmt::format("the archive holds a member of unknown type, `{}`", name));
     }
     if (name.empty() || (type == '\0' && name.ends_with('/'))) {
       return {};  // old archives mark directories only so

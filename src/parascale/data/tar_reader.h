@@ -35,12 +35,14 @@ struct TarScan {
   std::optional<TarDamage> damage;  ///< members before it are complete and usable
 };
 
-/// Walks the headers of a tar archive (POSIX ustar and pax, GNU long names and base-256 sizes) and hands each regular file to `on_member`
-/// in archive order; contents are not read. Directories are skipped.
+/// Walks the headers of a tar archive (POSIX ustar and pax, GNU long names and base-256 sizes) and hands each regular file to
+/// `on_member` in archive order; contents are not read. Directories are skipped.
 ///
-/// A header that cannot be used (checksum, numbers, size beyond the end, cut off) after at least one good block ends the walk with `damage`.
-/// Errors: archive_damaged when the first block is no tar header, and for what a data archive must not hold: links, devices, sparse files,
-/// absolute names, `..`, control characters, members or extension records above the limits; io_failed; what `on_member` returns.
-Result<TarScan> scan_tar(ByteSource& source, const std::function<Status(const TarMember&)>& on_member, const TarLimits& limits = {});
+/// A header that cannot be used (checksum, numbers, size beyond the end, cut off) after at least one good block ends the walk
+/// with `damage`. Errors: archive_damaged when the first block is no tar header, and for what a data archive must not hold:
+/// links, devices, sparse files, absolute names, `..`, control characters, members or extension records above the limits;
+/// io_failed; what `on_member` returns.
+Result<TarScan> scan_tar(ByteSource& source, const std::function<Status(const TarMember&)>& on_member,
+                         const TarLimits& limits = {});
 
 }  // namespace parascale::data

@@ -10,8 +10,8 @@
 
 namespace parascale::data {
 
-/// Threads that work on the rows of one slot together, so that a slot is ready as soon as possible. The caller is thread 0 and does its share;
-/// a helper that wakes up late finds nothing to do and is not waited for. *confined to the thread that made it*
+/// Threads that work on the rows of one slot together, so that a slot is ready as soon as possible. The caller is thread 0 and
+/// does its share; a helper that wakes up late finds nothing to do and is not waited for. *confined to the thread that made it*
 class WorkerPool {
  public:
   /// Called with the thread number (below `size()`) and the row; must not throw.

@@ -88,7 +88,8 @@ void take_checkpoint(Evidence& evidence, const EventRecord& event) {
     }
   }
   // A resume may commit a step again under the same path: the later event describes what lies there.
-  std::erase_if(evidence.checkpoints, [&](const CheckpointRow& earlier) { return file_name(earlier.path) == file_name(row.path); });
+  std::erase_if(evidence.checkpoints,
+                [&](const CheckpointRow& earlier) { return file_name(earlier.path) == file_name(row.path); });
   evidence.checkpoints.push_back(std::move(row));
 }
 

@@ -171,7 +171,7 @@ Json Evidence::to_json() const {
                                  {"left_out", left_out_samples},
                                  {"ledger", rows_json(failed_samples, sample_json)}})},
        {"failures", rows_json(failures, failure_json)},
-                       {"warnings", rows_json(warnings, failure_json)}});
+       {"warnings", rows_json(warnings, failure_json)}});
 }
 
 }  // namespace parascale::evidence

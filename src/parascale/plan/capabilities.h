@@ -7,8 +7,8 @@
 
 #include "parascale/base/json.h"
 
-// What the planner is told about back ends, workers and workloads. The records are filled by `backends/` and `workloads/` and handed to the
-// planner by the command, so that `plan` never includes them.
+// What the planner is told about back ends, workers and workloads. The records are filled by `backends/` and `workloads/` and
+// handed to the planner by the command, so that `plan` never includes them.
 
 namespace parascale::plan {
 
@@ -24,7 +24,7 @@ struct BackendRecord {
 
 /// A worker program as found on this machine.
 struct WorkerRecord {
-  std::string kind;     ///< cpp, python, fake
+  std::string kind;  ///< cpp, python, fake
   bool available = false;
   std::string program;  ///< path
   std::string reason;   ///< why it is not available
@@ -32,8 +32,8 @@ struct WorkerRecord {
 
 /// What a workload needs to know to say what it costs and looks like; members of the model section by name.
 struct WorkloadRequest {
-  Json model;         ///< the `model` section
-  Json recipe;        ///< {resize, size, mean, std}
+  Json model;   ///< the `model` section
+  Json recipe;  ///< {resize, size, mean, std}
 };
 
 struct WorkloadShape {

@@ -16,7 +16,8 @@ data::DataOptions make_data_options(const config::ResolvedConfig& config, const 
                      .channels = shape.channels,
                      .mean = config.data.recipe.mean,
                      .std = config.data.recipe.std},
-          .affine = augments ? std::optional(data::Affine{.degrees = affine.degrees, .scale = affine.scale, .translate = affine.translate})
+          .affine = augments ? std::optional(
+                                   data::Affine{.degrees = affine.degrees, .scale = affine.scale, .translate = affine.translate})
                              : std::nullopt,
           .synthetic = {.samples = static_cast<std::uint64_t>(config.data.synthetic_samples)},
           .seed = static_cast<std::uint64_t>(config.training.seed),

@@ -67,7 +67,8 @@ std::string read_torch_version(const std::string& version_file) {
 Machine read_machine(const std::string& torch_version_file) {
   utsname platform{};
   uname(&platform);
-  std::string host_class = fmt::format("{}-{}", static_cast<const char*>(platform.sysname), static_cast<const char*>(platform.machine));
+  std::string host_class =
+      fmt::format("{}-{}", static_cast<const char*>(platform.sysname), static_cast<const char*>(platform.machine));
   std::ranges::transform(host_class, host_class.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return Machine{.host_class = std::move(host_class),
                  .cores = read_cores(),

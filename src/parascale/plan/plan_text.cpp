@@ -9,8 +9,10 @@ namespace {
 
 class Table {
  public:
-  void row(std::string_view name, std::string_view value, std::string_view third = {}, std::string_view fourth = {}, bool changed = false) {
-    std::string line = fmt::format("{} {:<12} {:<18}{}", changed ? '~' : ' ', name, value, third.empty() && fourth.empty() ? "" : " ");
+  void row(std::string_view name, std::string_view value, std::string_view third = {}, std::string_view fourth = {},
+           bool changed = false) {
+    std::string line =
+        fmt::format("{} {:<12} {:<18}{}", changed ? '~' : ' ', name, value, third.empty() && fourth.empty() ? "" : " ");
     line += fourth.empty() ? std::string(third) : fmt::format("{:<18} {}", third, fourth);
     line.erase(line.find_last_not_of(' ') + 1);
     out_ += line + "\n";
@@ -48,7 +50,8 @@ std::string plan_text(const RuntimePlan& plan) {
   }
   Table table;
   const auto ranks = format_count(plan.backend.world_size, "rank");
-  table.row("backend", plan.backend.name, fmt::format("{}, {}", ranks, plan.device.kind), fmt::format("worker {}", plan.backend.worker));
+  table.row("backend", plan.backend.name, fmt::format("{}, {}", ranks, plan.device.kind),
+            fmt::format("worker {}", plan.backend.worker));
   table.row("precision", plan.backend.precision);
   table.row("batch", fmt::format("{} global", plan.batch.global(plan.backend.world_size)),
             fmt::format("{} x {} x {} accumulation", ranks, plan.batch.per_rank, plan.batch.accumulation));
@@ -58,12 +61,12 @@ std::string plan_text(const RuntimePlan& plan) {
             fmt::format("{} an epoch", format_count(plan.data.steps_per_epoch, "step")));
   table.row("optimizer", plan.optimizer.type, schedule_text(plan.schedule.lr));
   table.row("steps", format_thousands(plan.schedule.max_steps),
-            plan.data.validation_samples == 0           ? std::string("no evaluation")
+            plan.data.validation_samples == 0        ? std::string("no evaluation")
             : plan.schedule.evaluation_interval == 0 ? std::string("evaluation at end")
                                                      : fmt::format("evaluation every {}", plan.schedule.evaluation_interval),
             plan.schedule.evaluation_metric);
-  table.row("checkpoint", fmt::format("every {}", plan.checkpoint.interval_steps), fmt::format("keep {} and best", plan.checkpoint.keep_last),
-            plan.checkpoint.root);
+  table.row("checkpoint", fmt::format("every {}", plan.checkpoint.interval_steps),
+            fmt::format("keep {} and best", plan.checkpoint.keep_last), plan.checkpoint.root);
   table.row("threads", fmt::format("{} intra-op", plan.threads.intra_op), fmt::format("{} engine", plan.threads.engine),
             fmt::format("{} cores", plan.threads.cores));
   table.row("memory", fmt::format("{}/rank", format_bytes(plan.memory_bytes_per_rank())), "estimate, MiB", memory_parts(plan));

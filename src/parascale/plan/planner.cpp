@@ -111,7 +111,8 @@ class Planner {
     plan_.backend.world_size = 1;
     plan_.backend.precision = config_.training.precision;
     if (!lists(record->precisions, config_.training.precision)) {
-      fail(Error(Code::not_built, fmt::format("precision `{}` is not built yet for back end `{}`", config_.training.precision, name))
+      fail(Error(Code::not_built,
+                 fmt::format("precision `{}` is not built yet for back end `{}`", config_.training.precision, name))
                .note(fmt::format("built: {}", join(record->precisions, ", ")))
                .help("set `parascale.training.precision: fp32`"));
     }
@@ -187,9 +188,11 @@ class Planner {
       threads.engine = std::max(1U, static_cast<std::uint32_t>(*config_.loader.dataloader_num_workers));
     }
     if (used + threads.engine > std::max(cores, 2U)) {
-      plan_.warnings.push_back(fmt::format("{} threads on {} cores: the steps will wait for each other (PS321)", used + threads.engine, cores));
+      plan_.warnings.push_back(
+          fmt::format("{} threads on {} cores: the steps will wait for each other (PS321)", used + threads.engine, cores));
     }
-    because(fmt::format("threads: {} for the rank's arithmetic, {} to read and decode, of {} cores", threads.intra_op, threads.engine, cores));
+    because(fmt::format("threads: {} for the rank's arithmetic, {} to read and decode, of {} cores", threads.intra_op,
+                        threads.engine, cores));
   }
 
   void plan_data() {
@@ -202,14 +205,17 @@ class Planner {
     data.validation_fingerprint = request_.data.validation_fingerprint;
     data.drop_last = config_.loader.dataloader_drop_last;
     const std::uint64_t global = plan_.batch.global(plan_.backend.world_size);
-    if (const std::uint64_t asked = std::uint64_t{plan_.batch.per_rank} * plan_.batch.accumulation * plan_.backend.world_size; asked != global) {
-      fail(Error(Code::cross_field, fmt::format("a step of {} is larger than {}", format_count(asked, "sample"), format_thousands(UINT32_MAX)))
+    if (const std::uint64_t asked = std::uint64_t{plan_.batch.per_rank} * plan_.batch.accumulation * plan_.backend.world_size;
+        asked != global) {
+      fail(Error(Code::cross_field,
+                 fmt::format("a step of {} is larger than {}", format_count(asked, "sample"), format_thousands(UINT32_MAX)))
                .help("make `parascale.training.batch_size` or `gradient_accumulation_steps` smaller"));
       return;
     }
     data.steps_per_epoch = data.drop_last ? data.train_samples / global : (data.train_samples + global - 1) / global;
     if (data.steps_per_epoch == 0) {
-      fail(Error(Code::data_empty, fmt::format("the training split holds {} and a step takes {}", format_count(data.train_samples, "sample"), global))
+      fail(Error(Code::data_empty, fmt::format("the training split holds {} and a step takes {}",
+                                               format_count(data.train_samples, "sample"), global))
                .help("make `parascale.training.batch_size` smaller, or set `parascale.data.dataloader_drop_last: false`"));
     }
   }
@@ -244,8 +250,9 @@ class Planner {
     }
     const auto* metric_record = find_record(request_.capabilities.workloads, training.workload);
     if (!lists(metric_record->metrics, schedule.evaluation_metric)) {
-      fail(Error(Code::cross_field, fmt::format("workload `{}` has no metric `{}`", training.workload, schedule.evaluation_metric))
-               .note(fmt::format("metrics: {}", join(metric_record->metrics, ", "))));
+      fail(
+          Error(Code::cross_field, fmt::format("workload `{}` has no metric `{}`", training.workload, schedule.evaluation_metric))
+              .note(fmt::format("metrics: {}", join(metric_record->metrics, ", "))));
     }
   }
 
@@ -275,7 +282,8 @@ class Planner {
       fail(Error(Code::memory_exceeded,
                  fmt::format("the job needs about {} and {} may be used", format_bytes(plan_.memory_bytes_per_rank()),
                              format_bytes(static_cast<std::uint64_t>(budget))))
-               .note(fmt::format("activations take {} at {} a step", format_bytes(plan_.memory[3].bytes), format_count(plan_.batch.per_rank, "sample")))
+               .note(fmt::format("activations take {} at {} a step", format_bytes(plan_.memory[3].bytes),
+                                 format_count(plan_.batch.per_rank, "sample")))
                .help("make `parascale.training.batch_size` smaller and `gradient_accumulation_steps` larger"));
     }
   }

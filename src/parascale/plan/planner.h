@@ -25,8 +25,8 @@ struct PlanRequest {
   std::string run_dir;
 };
 
-/// Decides everything, or returns every reason why the job cannot run here. Codes: backend_not_built, worker_missing, workload_not_built,
-/// device_missing, memory_exceeded, data_empty, cross_field.
+/// Decides everything, or returns every reason why the job cannot run here. Codes: backend_not_built, worker_missing,
+/// workload_not_built, device_missing, memory_exceeded, data_empty, cross_field.
 struct PlanOutcome {
   RuntimePlan plan;
   std::vector<Error> errors;  ///< empty when the plan holds
@@ -42,8 +42,8 @@ Result<WorkloadShape> workload_shape(const config::ResolvedConfig& config, const
 /// Refuses a plan whose `made_for` asks for more than `machine` has. Errors: plan_misfit with the differing members.
 Status check_fit(const RuntimePlan& plan, const Machine& machine);
 
-/// Reads cores (affinity and cgroup), memory (cgroup), devices, and the torch version from `torch_version_file` (the wheel's `version.py` or a copy
-/// of it; empty or absent = unknown).
+/// Reads cores (affinity and cgroup), memory (cgroup), devices, and the torch version from `torch_version_file` (the wheel's
+/// `version.py` or a copy of it; empty or absent = unknown).
 Machine read_machine(const std::string& torch_version_file);
 
 /// The plan as in STYLE.md, about 80 columns.

@@ -82,9 +82,8 @@ Json body_json(const RuntimePlan& p) {
                                  {"grad_clip_norm", p.training.grad_clip_norm ? Json(*p.training.grad_clip_norm) : Json()},
                                  {"nonfinite", p.training.nonfinite}})},
       {"checkpoint", p.checkpoint.to_json()},
-      {"launch", Json::object({{"launcher", p.launch.launcher},
-                               {"nodes", p.launch.nodes},
-                               {"ranks_per_node", p.launch.ranks_per_node}})},
+      {"launch",
+       Json::object({{"launcher", p.launch.launcher}, {"nodes", p.launch.nodes}, {"ranks_per_node", p.launch.ranks_per_node}})},
       {"threads", Json::object({{"cores", p.threads.cores}, {"engine", p.threads.engine}, {"intra_op", p.threads.intra_op}})},
       {"supervision", Json::object({{"hang_deadline_seconds", p.supervision.hang_deadline_seconds},
                                     {"start_deadline_seconds", p.supervision.start_deadline_seconds}})},
@@ -113,7 +112,8 @@ Status read_parts(const Json& json, RuntimePlan& p) {
   PS_ASSIGN(p.batch.slots, batch.get<std::uint32_t>("slots"));
   PS_ASSIGN(p.batch.fields, batch.get<Json>("fields"));
   PS_ASSIGN(const auto global, batch.get<std::uint64_t>("global"));
-  if (global == 0 || global != std::uint64_t{p.batch.per_rank} * p.batch.accumulation * p.backend.world_size || global > UINT32_MAX) {
+  if (global == 0 || global != std::uint64_t{p.batch.per_rank} * p.batch.accumulation * p.backend.world_size ||
+      global > UINT32_MAX) {
     return Error(Code::plan_invalid, fmt::format("`batch.global` is not per_rank x accumulation x world_size: {}", global));
   }
   PS_ASSIGN(const Json data, json.get<Json>("data"));
@@ -269,7 +269,8 @@ Json RuntimePlan::to_json() const {
 Result<RuntimePlan> RuntimePlan::from_json(const Json& json) {
   PS_ASSIGN(const auto version, json.get<std::int64_t>("format_version"));
   if (version != kFormatVersion) {
-    return Error(Code::artifact_version, fmt::format("the plan has format version {}; this program reads {}", version, kFormatVersion))
+    return Error(Code::artifact_version,
+                 fmt::format("the plan has format version {}; this program reads {}", version, kFormatVersion))
         .help("make the plan again with this release");
   }
   RuntimePlan plan;

@@ -79,10 +79,10 @@ struct TrainingPlan {
 };
 
 struct WorkloadPlan {
-  std::string name;             ///< vit_classifier
-  Json model;                   ///< Hugging Face `config.json`
-  Json preprocessor;            ///< Hugging Face `preprocessor_config.json`
-  std::string init_from;        ///< empty = fresh weights
+  std::string name;       ///< vit_classifier
+  Json model;             ///< Hugging Face `config.json`
+  Json preprocessor;      ///< Hugging Face `preprocessor_config.json`
+  std::string init_from;  ///< empty = fresh weights
   std::uint64_t parameters = 0;
   std::vector<std::string> metrics;  ///< of an evaluation, in order
 };
@@ -164,12 +164,13 @@ struct RuntimePlan {
   std::string hash() const;
   /// The document of `plan.json`.
   Json to_json() const;
-  /// Reads `plan.json`. Errors: artifact_version for another major, plan_invalid for a damaged document or a hash that does not fit.
+  /// Reads `plan.json`. Errors: artifact_version for another major, plan_invalid for a damaged document or a hash that does not
+  /// fit.
   static Result<RuntimePlan> from_json(const Json& json);
 };
 
-/// Learning rate of optimizer step `step` (from 1): linear warm-up from peak / warmup_steps, then constant, linear or half-cosine decay to
-/// peak x min_ratio at `max_steps`. A pure function of the step.
+/// Learning rate of optimizer step `step` (from 1): linear warm-up from peak / warmup_steps, then constant, linear or half-cosine
+/// decay to peak x min_ratio at `max_steps`. A pure function of the step.
 double learning_rate(const LrPlan& lr, std::uint64_t max_steps, Step step);
 
 }  // namespace parascale::plan

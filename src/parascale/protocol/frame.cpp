@@ -187,11 +187,13 @@ Result<std::optional<Frame>> Channel::take() {
   if (frame.message.contains("descriptors")) {
     const auto announced = frame.message.get<std::uint32_t>("descriptors");
     if (!announced.ok()) {
-      return announced.error().wrap(Code::protocol_violation, fmt::format("frame `{}` announces no number of descriptors", frame.type()));
+      return announced.error().wrap(Code::protocol_violation,
+                                    fmt::format("frame `{}` announces no number of descriptors", frame.type()));
     }
     const std::uint32_t count = *announced;
     if (count > received_descriptors_.size()) {
-      return violation(fmt::format("frame `{}` announces {} descriptors; {} arrived", frame.type(), count, received_descriptors_.size()));
+      return violation(
+          fmt::format("frame `{}` announces {} descriptors; {} arrived", frame.type(), count, received_descriptors_.size()));
     }
     for (std::uint32_t i = 0; i < count; ++i) {
       frame.descriptors.push_back(std::move(received_descriptors_[i]));

@@ -31,9 +31,9 @@ struct Frame {
 
 /// One end of a control socket (AF_UNIX, SOCK_STREAM) that sends and receives frames.
 ///
-/// Frame: u32 little-endian payload length (at most kMaxFrameBytes), u32 kind (0 = JSON), payload: a UTF-8 JSON object with `type`.
-/// Descriptors travel as SCM_RIGHTS with the first byte of the frame that announces them.
-/// Errors: protocol_violation for a frame that breaks these rules, io_failed for the socket. *thread-compatible*
+/// Frame: u32 little-endian payload length (at most kMaxFrameBytes), u32 kind (0 = JSON), payload: a UTF-8 JSON object with
+/// `type`. Descriptors travel as SCM_RIGHTS with the first byte of the frame that announces them. Errors: protocol_violation for
+/// a frame that breaks these rules, io_failed for the socket. *thread-compatible*
 class Channel {
  public:
   explicit Channel(UniqueFd socket);
@@ -70,8 +70,8 @@ class Channel {
 /// Returns a connected pair of close-on-exec sockets.
 Result<std::pair<UniqueFd, UniqueFd>> make_socket_pair();
 
-/// Parses one frame from the start of `bytes`: used by Channel and by the fuzz target. Returns the frame's message and its size, or nothing
-/// when `bytes` is too short to tell. Errors: protocol_violation.
+/// Parses one frame from the start of `bytes`: used by Channel and by the fuzz target. Returns the frame's message and its size,
+/// or nothing when `bytes` is too short to tell. Errors: protocol_violation.
 struct ParsedFrame {
   Json message;
   std::size_t size_bytes = 0;

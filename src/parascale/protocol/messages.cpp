@@ -50,7 +50,12 @@ Json times_json(const std::map<std::string, std::int64_t>& times) {
 }  // namespace
 
 Json Hello::to_json() const {
-  return Json::object({{"type", "hello"}, {"protocol", protocol}, {"role", role}, {"pid", pid}, {"torch", torch}, {"capabilities", capabilities}});
+  return Json::object({{"type", "hello"},
+                       {"protocol", protocol},
+                       {"role", role},
+                       {"pid", pid},
+                       {"torch", torch},
+                       {"capabilities", capabilities}});
 }
 
 Result<Hello> Hello::from_json(const Json& json) {
@@ -65,8 +70,8 @@ Result<Hello> Hello::from_json(const Json& json) {
 
 Status check_version(const Hello& hello) {
   if (major_of(hello.protocol) != major_of(kProtocolVersion)) {
-    return Error(Code::version_mismatch,
-                 fmt::format("peer `{}` speaks protocol {}; this program speaks {}", hello.role, hello.protocol, kProtocolVersion))
+    return Error(Code::version_mismatch, fmt::format("peer `{}` speaks protocol {}; this program speaks {}", hello.role,
+                                                     hello.protocol, kProtocolVersion))
         .help("install agent and workers of the same release");
   }
   return {};

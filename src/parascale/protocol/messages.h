@@ -11,8 +11,8 @@
 #include "parascale/base/json.h"
 #include "parascale/protocol/dtype.h"
 
-// The messages whose content is used by more than one program, as structs with `to_json` / `from_json`. Unknown members are ignored;
-// `from_json` fails with protocol_violation or json_invalid. 64-bit hashes travel as hex strings.
+// The messages whose content is used by more than one program, as structs with `to_json` / `from_json`. Unknown members are
+// ignored; `from_json` fails with protocol_violation or json_invalid. 64-bit hashes travel as hex strings.
 
 namespace parascale::protocol {
 
@@ -68,8 +68,8 @@ struct StepDone {
 /// The agent's order to the engine to fill one slot; at the same time the credit for it.
 struct Fill {
   std::uint32_t slot = 0;
-  std::string split;  ///< train, validation, infer
-  Step step;          ///< 0 outside training
+  std::string split;             ///< train, validation, infer
+  Step step;                     ///< 0 outside training
   std::uint32_t micro_step = 0;  ///< in evaluation: the batch number
   Rank rank;
   std::uint64_t epoch = 0;

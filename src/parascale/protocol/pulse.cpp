@@ -7,8 +7,8 @@
 namespace parascale::protocol {
 
 std::string_view phase_name(Phase phase) {
-  static constexpr std::array<std::string_view, 11> kNames = {"not started", "idle",      "wait_data", "h2d",  "forward", "backward",
-                                                              "comm",        "optimizer", "snapshot",  "load", "infer"};
+  static constexpr std::array<std::string_view, 11> kNames = {
+      "not started", "idle", "wait_data", "h2d", "forward", "backward", "comm", "optimizer", "snapshot", "load", "infer"};
   const auto index = static_cast<std::size_t>(phase);
   return index < kNames.size() ? kNames.at(index) : "unknown";
 }
@@ -26,9 +26,7 @@ void PulseWriter::enter(Phase phase, std::uint64_t step, std::uint32_t micro_ste
   page_->changed_ns.value.store(static_cast<std::uint64_t>(real_clock().monotonic_ns()), std::memory_order_release);
 }
 
-void PulseWriter::add_samples(std::uint64_t count) {
-  page_->samples_done.value.fetch_add(count, std::memory_order_relaxed);
-}
+void PulseWriter::add_samples(std::uint64_t count) { page_->samples_done.value.fetch_add(count, std::memory_order_relaxed); }
 
 void PulseWriter::set_memory(std::uint64_t allocated_bytes, std::uint64_t peak_bytes) {
   page_->allocated_bytes.value.store(allocated_bytes, std::memory_order_relaxed);

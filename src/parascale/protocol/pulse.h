@@ -12,7 +12,17 @@ namespace parascale::protocol {
 
 /// What a rank is doing. 0 is never written, so that a zeroed page says "not started".
 enum class Phase : std::uint32_t {
-  none = 0, idle = 1, wait_data = 2, h2d = 3, forward = 4, backward = 5, comm = 6, optimizer = 7, snapshot = 8, load = 9, infer = 10,
+  none = 0,
+  idle = 1,
+  wait_data = 2,
+  h2d = 3,
+  forward = 4,
+  backward = 5,
+  comm = 6,
+  optimizer = 7,
+  snapshot = 8,
+  load = 9,
+  infer = 10,
 };
 std::string_view phase_name(Phase phase);
 
@@ -24,9 +34,9 @@ struct PulsePage {
   Cell phase;
   Cell step;
   Cell micro_step;
-  Cell collective;     ///< sequence number; 0 = unknown
-  Cell bucket;         ///< 0 = unknown
-  Cell changed_ns;     ///< CLOCK_MONOTONIC of the last change
+  Cell collective;  ///< sequence number; 0 = unknown
+  Cell bucket;      ///< 0 = unknown
+  Cell changed_ns;  ///< CLOCK_MONOTONIC of the last change
   Cell allocated_bytes;
   Cell peak_bytes;
   Cell samples_done;

@@ -50,7 +50,7 @@ Result<Region> Region::make(const std::string& name, std::uint64_t bytes) {
 }
 
 Result<Region> Region::map(UniqueFd fd, std::uint64_t bytes, Access access) {
-  struct stat status {};
+  struct stat status{};
   if (fstat(fd.get(), &status) != 0) {
     return io_error("stat", "region", errno);
   }

@@ -12,7 +12,8 @@ namespace parascale::protocol {
 
 enum class Access : std::uint8_t { read, read_write };
 
-/// Shared memory of a run: a memfd sealed against resizing, mapped MAP_SHARED. Nothing remains of it when its processes are gone. *thread-compatible*
+/// Shared memory of a run: a memfd sealed against resizing, mapped MAP_SHARED. Nothing remains of it when its processes are gone.
+/// *thread-compatible*
 class Region {
  public:
   Region() = default;
@@ -22,9 +23,11 @@ class Region {
   Region& operator=(const Region&) = delete;
   ~Region();
 
-  /// Makes a zeroed region of `bytes` bytes (rounded up to whole pages), mapped read-write. `name` shows in /proc. Errors: io_failed.
+  /// Makes a zeroed region of `bytes` bytes (rounded up to whole pages), mapped read-write. `name` shows in /proc. Errors:
+  /// io_failed.
   static Result<Region> make(const std::string& name, std::uint64_t bytes);
-  /// Maps a region received from a peer. Errors: protocol_violation when it is smaller than `bytes` or not sealed against shrinking; io_failed.
+  /// Maps a region received from a peer. Errors: protocol_violation when it is smaller than `bytes` or not sealed against
+  /// shrinking; io_failed.
   static Result<Region> map(UniqueFd fd, std::uint64_t bytes, Access access);
 
   int fd() const { return fd_.get(); }

@@ -68,11 +68,11 @@ Result<SlotLayout> make_slot_layout(std::vector<TensorField> fields, std::uint32
 Json SlotLayout::to_json() const {
   Json tensors = Json::array();
   for (const auto& field : fields) {
-    tensors.push_back(Json::object({{"name", field.name},
-                                    {"dtype", dtype_name(field.dtype)},
-                                    {"sample_shape", Json::array_of(field.sample_shape)}}));
+    tensors.push_back(Json::object(
+        {{"name", field.name}, {"dtype", dtype_name(field.dtype)}, {"sample_shape", Json::array_of(field.sample_shape)}}));
   }
-  return Json::object({{"slot_count", slot_count}, {"capacity", capacity}, {"slot_bytes", slot_bytes}, {"tensors", std::move(tensors)}});
+  return Json::object(
+      {{"slot_count", slot_count}, {"capacity", capacity}, {"slot_bytes", slot_bytes}, {"tensors", std::move(tensors)}});
 }
 
 Result<SlotLayout> SlotLayout::from_json(const Json& json) {

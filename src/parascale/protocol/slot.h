@@ -32,12 +32,13 @@ struct TensorDescriptor {
   std::uint32_t dtype;                      ///< parascale::Dtype
   std::uint32_t rank;
   std::array<std::uint64_t, kMaxTensorRank> shape;  ///< the first dimension is the sample
-  std::uint64_t offset_bytes;  ///< from the start of the slot
+  std::uint64_t offset_bytes;                       ///< from the start of the slot
   std::uint64_t reserved[2];
 };
 static_assert(sizeof(TensorDescriptor) == 128);
 
-/// Start of every slot, 64-byte aligned. Descriptors follow at byte 128, then `sample_count` sample ids (u64) at `ids_offset_bytes`.
+/// Start of every slot, 64-byte aligned. Descriptors follow at byte 128, then `sample_count` sample ids (u64) at
+/// `ids_offset_bytes`.
 struct SlotHeader {
   std::uint32_t magic;
   std::uint32_t version;
@@ -67,7 +68,7 @@ struct TensorField {
 /// Where everything lies in the slots of one ring; computed by the agent, the same on every side.
 struct SlotLayout {
   std::uint32_t slot_count = 0;
-  std::uint32_t capacity = 0;  ///< samples a slot can hold
+  std::uint32_t capacity = 0;    ///< samples a slot can hold
   std::uint64_t slot_bytes = 0;  ///< multiple of 4096
   std::uint64_t ids_offset_bytes = 0;
   std::vector<TensorField> fields;
@@ -82,7 +83,8 @@ struct SlotLayout {
 /// Lays `fields` out for slots of `capacity` samples. Errors: protocol_violation when a name, rank or size exceeds its limit.
 Result<SlotLayout> make_slot_layout(std::vector<TensorField> fields, std::uint32_t slot_count, std::uint32_t capacity);
 
-/// A writable view of slot `index` of a ring. The engine fills one slot at a time. *thread-compatible*; different rows may be written by different threads.
+/// A writable view of slot `index` of a ring. The engine fills one slot at a time. *thread-compatible*; different rows may be
+/// written by different threads.
 class SlotWriter {
  public:
   SlotWriter(const SlotLayout& layout, std::span<std::byte> region, std::uint32_t index);

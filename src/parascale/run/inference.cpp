@@ -17,7 +17,8 @@ namespace {
 /// Keeps the ring full and hands answers out in the order of the inputs.
 class Inference {
  public:
-  Inference(const InferRequest& request, Session& session) : request_(request), session_(session), batch_(session.layout.capacity) {
+  Inference(const InferRequest& request, Session& session)
+      : request_(request), session_(session), batch_(session.layout.capacity) {
     for (std::uint32_t slot = session.layout.slot_count; slot > 0; --slot) {
       free_slots_.push_back(slot - 1);
     }
@@ -99,7 +100,8 @@ class Inference {
       PS_ASSIGN(const auto filled, protocol::Filled::from_json(frame.message));
       const auto found = batches_.find(filled.slot);
       if (found == batches_.end()) {
-        return Error(Code::protocol_violation, fmt::format("the data engine filled slot {}, which nobody asked for", filled.slot));
+        return Error(Code::protocol_violation,
+                     fmt::format("the data engine filled slot {}, which nobody asked for", filled.slot));
       }
       Batch& batch = found->second;
       batch.filled = true;

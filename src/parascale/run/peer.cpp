@@ -73,8 +73,9 @@ Error Peer::reported(const protocol::Frame& frame) {
     }
   }
   if (!report->phase.empty()) {
-    error.note(report->step > 0 ? fmt::format("in phase {} of step {}, micro-step {}", report->phase, report->step, report->micro_step)
-                                : fmt::format("in phase {}", report->phase));
+    error.note(report->step > 0
+                   ? fmt::format("in phase {} of step {}, micro-step {}", report->phase, report->step, report->micro_step)
+                   : fmt::format("in phase {}", report->phase));
   }
   if (!report->stack.empty()) {
     error.note(fmt::format("stack: {}", report->stack));
@@ -147,7 +148,8 @@ Result<protocol::Hello> Peer::expect_hello(std::chrono::seconds deadline) {
 
 ExitStatus Peer::stop(std::string_view reason, std::chrono::seconds limit) {
   if (process_.running()) {
-    (void)channel_.send(Json::object({{"type", "stop"}, {"reason", reason}, {"deadline", limit.count()}}));  // a dead peer needs no telling
+    (void)channel_.send(
+        Json::object({{"type", "stop"}, {"reason", reason}, {"deadline", limit.count()}}));  // a dead peer needs no telling
   }
   return process_.wait_or_kill(limit);
 }

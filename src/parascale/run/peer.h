@@ -26,14 +26,15 @@ class Peer {
   ChildProcess& process() { return process_; }
   const ChildProcess& process() const { return process_; }
 
-  /// Waits for a frame of this type; other notifications before it are dropped. Errors: what the peer reported, its death, rank_hung /
-  /// engine_hung after `deadline`, protocol_violation.
+  /// Waits for a frame of this type; other notifications before it are dropped. Errors: what the peer reported, its death,
+  /// rank_hung / engine_hung after `deadline`, protocol_violation.
   Result<protocol::Frame> expect(std::string_view type, std::chrono::seconds deadline);
   /// Waits for the peer's hello and checks its version. Errors: also version_mismatch.
   Result<protocol::Hello> expect_hello(std::chrono::seconds deadline);
   /// The error that an `error` frame stands for.
   Error reported(const protocol::Frame& frame);
-  /// The error for an end nobody asked for; waits for the exit status. `where` completes the sentence: `in phase forward of step 3`.
+  /// The error for an end nobody asked for; waits for the exit status. `where` completes the sentence: `in phase forward of step
+  /// 3`.
   Error died(std::string_view where);
   /// The error for a missed deadline; asks the peer for a stack, then kills it.
   Error hung(std::string_view where, std::chrono::seconds deadline);

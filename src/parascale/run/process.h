@@ -34,8 +34,9 @@ struct SpawnOptions {
   std::vector<std::pair<std::string, std::string>> environment;  ///< added to ours
 };
 
-/// A child that cannot outlive this process: parent-death signal, own process group, every other descriptor closed. Destroying kills it.
-/// Spawn only from the thread that lives as long as the agent: the parent-death signal fires when the forking thread exits. *thread-compatible*
+/// A child that cannot outlive this process: parent-death signal, own process group, every other descriptor closed. Destroying
+/// kills it. Spawn only from the thread that lives as long as the agent: the parent-death signal fires when the forking thread
+/// exits. *thread-compatible*
 class ChildProcess {
  public:
   /// Errors: start_failed naming the program.

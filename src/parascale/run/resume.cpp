@@ -13,13 +13,27 @@ namespace parascale::run {
 namespace {
 
 /// Members of the plan that decide what a step computes: a resumed run must have the same.
-constexpr std::array<std::string_view, 18> kMustMatch = {
-    "model",           "preprocessor",        "workload.name",        "batch.per_rank",        "batch.accumulation",
-    "batch.global",    "batch.fields",        "data.drop_last",       "data.train_fingerprint", "data.validation_fingerprint",
-    "data.steps_per_epoch", "data.options.recipe", "data.options.affine", "data.options.seed",   "optimizer.type",
-    "training.seed",   "backend.world_size",  "backend.precision"};
+constexpr std::array<std::string_view, 18> kMustMatch = {"model",
+                                                         "preprocessor",
+                                                         "workload.name",
+                                                         "batch.per_rank",
+                                                         "batch.accumulation",
+                                                         "batch.global",
+                                                         "batch.fields",
+                                                         "data.drop_last",
+                                                         "data.train_fingerprint",
+                                                         "data.validation_fingerprint",
+                                                         "data.steps_per_epoch",
+                                                         "data.options.recipe",
+                                                         "data.options.affine",
+                                                         "data.options.seed",
+                                                         "optimizer.type",
+                                                         "training.seed",
+                                                         "backend.world_size",
+                                                         "backend.precision"};
 /// Members whose change is worth a line: they change what later steps do, on purpose.
-constexpr std::array<std::string_view, 6> kMayDiffer = {"optimizer", "schedule", "training", "backend.name", "backend.worker", "threads.intra_op"};
+constexpr std::array<std::string_view, 6> kMayDiffer = {"optimizer",    "schedule",       "training",
+                                                        "backend.name", "backend.worker", "threads.intra_op"};
 
 const Json* at_path(const Json& json, std::string_view path) {
   const Json* value = &json;
@@ -125,7 +139,8 @@ Result<StartPoint> find_start(const ResumeRequest& request, const plan::RuntimeP
             .help("or start beside it: `--set runtime.run_dir=<another directory>`");
       }
       return StartPoint{};
-    case ResumeRequest::Mode::newest: return start_newest(plan);
+    case ResumeRequest::Mode::newest:
+      return start_newest(plan);
     case ResumeRequest::Mode::step:
       return start_from_directory(join_path(plan.checkpoint.root, checkpoint::step_directory_name(request.step)), plan);
     case ResumeRequest::Mode::reference: {

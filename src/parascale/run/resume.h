@@ -34,8 +34,9 @@ struct StartPoint {
   std::vector<std::string> changes;  ///< settings that differ from the checkpoint's plan and may
 };
 
-/// Finds and verifies the checkpoint to start from and compares its plan with this one. Errors: run_exists (no `--resume` and the directory holds a
-/// run), checkpoint_not_found, resume_refused with every setting that must not differ, and what the checkpoint module reports.
+/// Finds and verifies the checkpoint to start from and compares its plan with this one. Errors: run_exists (no `--resume` and the
+/// directory holds a run), checkpoint_not_found, resume_refused with every setting that must not differ, and what the checkpoint
+/// module reports.
 Result<StartPoint> find_start(const ResumeRequest& request, const plan::RuntimePlan& plan, const RunPaths& paths);
 
 /// `training/state.json` of a checkpoint.

@@ -34,8 +34,9 @@ class RunLock {
 /// True when the directory holds records of a run.
 bool holds_run(const RunPaths& paths);
 
-/// Writes `events.jsonl` and `metrics.jsonl`, appending, one write call a line, and hands every record to the other sinks as well.
-/// A failing disk is remembered and reported by `status()`: a run must not go on without its records. *confined to the agent's thread*
+/// Writes `events.jsonl` and `metrics.jsonl`, appending, one write call a line, and hands every record to the other sinks as
+/// well. A failing disk is remembered and reported by `status()`: a run must not go on without its records. *confined to the
+/// agent's thread*
 class RecordWriter final : public EventSink {
  public:
   /// Opens both files; the attempt is one more than the last one found. Errors: record_failed.
@@ -45,7 +46,8 @@ class RecordWriter final : public EventSink {
   void on_event(const EventRecord& event) override;
   void on_metrics(const MetricsRecord& metrics) override;
   /// Stamps times and attempt and records the event.
-  void event(std::string_view name, Json details, std::optional<Step> step = std::nullopt, std::optional<Rank> rank = std::nullopt);
+  void event(std::string_view name, Json details, std::optional<Step> step = std::nullopt,
+             std::optional<Rank> rank = std::nullopt);
   Status status() const { return status_; }
 
  private:

@@ -49,7 +49,10 @@ bool commits_after(const plan::RuntimePlan& plan, Step step) {
 }
 
 WorkSequence::WorkSequence(const plan::RuntimePlan& plan, Step start, bool evaluate_first)
-    : plan_(plan), last_{plan.schedule.max_steps}, step_{evaluate_first ? start.value : start.value + 1}, evaluating_(evaluate_first) {}
+    : plan_(plan),
+      last_{plan.schedule.max_steps},
+      step_{evaluate_first ? start.value : start.value + 1},
+      evaluating_(evaluate_first) {}
 
 void WorkSequence::stop_after(Step step) { last_ = std::min(last_, step); }
 

@@ -37,7 +37,8 @@ struct WorkItem {
   bool last = false;  ///< of its step or of its evaluation
 };
 
-/// The whole run after `start` as a sequence of work items: the micro-steps of a step, then its evaluation, then the next step. *thread-compatible*
+/// The whole run after `start` as a sequence of work items: the micro-steps of a step, then its evaluation, then the next step.
+/// *thread-compatible*
 class WorkSequence {
  public:
   /// `evaluate_first`: an evaluation of the start step is still owed.
@@ -51,7 +52,7 @@ class WorkSequence {
  private:
   const plan::RuntimePlan& plan_;
   Step last_;
-  Step step_;               // of the next item
+  Step step_;  // of the next item
   bool evaluating_;
   std::uint32_t index_ = 0;  // micro-step or batch number of the next item
 };

@@ -43,27 +43,26 @@ Result<protocol::SlotLayout> slot_layout(const plan::RuntimePlan& plan, std::uin
 }
 
 Result<std::unique_ptr<Session>> Session::start(const SessionOptions& options) {
-  const SpawnOptions engine_options{.program = options.programs.engine,
-                                    .arguments = {"data-engine"},
-                                    .log_path = options.paths.log("engine")};
-  const SpawnOptions rank_options{
-      .program = options.programs.worker,
-      .log_path = options.paths.log("rank-00000"),
-      .environment = {{"RANK", "0"},
-                      {"LOCAL_RANK", "0"},
-                      {"WORLD_SIZE", std::to_string(options.plan.backend.world_size)},
-                      {"PARASCALE_DEVICE", options.plan.device.kind},
-                      {"OMP_NUM_THREADS", std::to_string(options.plan.threads.intra_op)},
-                      {"OMP_WAIT_POLICY", "PASSIVE"},
-                      {"HF_HUB_OFFLINE", "1"},
-                      {"TRANSFORMERS_OFFLINE", "1"}}};
+  const SpawnOptions engine_options{
+      .program = options.programs.engine, .arguments = {"data-engine"}, .log_path = options.paths.log("engine")};
+  const SpawnOptions rank_options{.program = options.programs.worker,
+                                  .log_path = options.paths.log("rank-00000"),
+                                  .environment = {{"RANK", "0"},
+                                                  {"LOCAL_RANK", "0"},
+                                                  {"WORLD_SIZE", std::to_string(options.plan.backend.world_size)},
+                                                  {"PARASCALE_DEVICE", options.plan.device.kind},
+                                                  {"OMP_NUM_THREADS", std::to_string(options.plan.threads.intra_op)},
+                                                  {"OMP_WAIT_POLICY", "PASSIVE"},
+                                                  {"HF_HUB_OFFLINE", "1"},
+                                                  {"TRANSFORMERS_OFFLINE", "1"}}};
   PS_ASSIGN(auto rank_peer, Peer::start(Peer::Role::rank, rank_options));
   PS_ASSIGN(auto engine_peer, Peer::start(Peer::Role::engine, engine_options));
   std::unique_ptr<Session> session(new Session(std::move(engine_peer), std::move(rank_peer)));
   PS_ASSIGN(session->layout, slot_layout(options.plan, options.slot_capacity));
   PS_ASSIGN(session->batches, protocol::Region::make("batches", session->layout.region_bytes()));
   PS_ASSIGN(session->pulse, protocol::Region::make("pulse", protocol::kPulseBytes));
-  const auto results_layout = protocol::make_results_layout(session->layout.slot_count, session->layout.capacity, label_count(options.plan));
+  const auto results_layout =
+      protocol::make_results_layout(session->layout.slot_count, session->layout.capacity, label_count(options.plan));
   PS_ASSIGN(session->results, protocol::Region::make("results", results_layout.region_bytes()));
   // Both build side by side: the requests go out before either answer is awaited.
   PS_TRY(session->open_engine(options));
@@ -96,7 +95,8 @@ Status Session::open_rank(const SessionOptions& options) {
   PS_TRY(channel.send(protocol::region_message("results", results.size(), results_layout.to_json()), {results.fd()}));
   const Json plan = options.plan.to_json();
   const Json* hash = plan.find("hash");
-  return channel.send(Json::object({{"type", "init"}, {"plan", plan}, {"plan_hash", *hash}, {"seed", options.plan.training.seed}}));
+  return channel.send(
+      Json::object({{"type", "init"}, {"plan", plan}, {"plan_hash", *hash}, {"seed", options.plan.training.seed}}));
 }
 
 Status Session::finish_engine(const SessionOptions& options) {
@@ -144,7 +144,11 @@ Status Session::load(const checkpoint::OpenedCheckpoint& opened, LoadState what,
           .help("use the checkpoint with the model it was made by");
     }
     PS_ASSIGN(const std::string path, absolute_path(source.file));
-    tensors.push_back(Json::object({{"name", source.name}, {"file", path}, {"offset", source.offset_bytes}, {"bytes", source.size_bytes}, {"slice", Json()}}));
+    tensors.push_back(Json::object({{"name", source.name},
+                                    {"file", path},
+                                    {"offset", source.offset_bytes},
+                                    {"bytes", source.size_bytes},
+                                    {"slice", Json()}}));
   }
   const bool strict = what == LoadState::all;
   PS_TRY(rank.channel().send(Json::object({{"type", "load"}, {"tensors", std::move(tensors)}, {"strict", strict}})));
@@ -162,7 +166,8 @@ Status Session::load(const checkpoint::OpenedCheckpoint& opened, LoadState what,
     }
   }
   if (!faults.empty()) {
-    Error error(Code::state_mismatch, fmt::format("the checkpoint does not fit the model: {}", format_count(faults.size(), "tensor")));
+    Error error(Code::state_mismatch,
+                fmt::format("the checkpoint does not fit the model: {}", format_count(faults.size(), "tensor")));
     for (std::size_t i = 0; i < std::min<std::size_t>(faults.size(), 10); ++i) {
       error.note(faults[i]);
     }

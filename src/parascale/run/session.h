@@ -29,7 +29,8 @@ struct SessionOptions {
   std::uint32_t slot_capacity = 0;  ///< samples
 };
 
-/// A data engine and a rank that have shaken hands and share the batch ring. Destroying kills both. *confined to the agent's thread*
+/// A data engine and a rank that have shaken hands and share the batch ring. Destroying kills both. *confined to the agent's
+/// thread*
 class Session {
  public:
   /// Starts both side by side and waits until the rank's model is built and the engine's index is open.

@@ -7,7 +7,8 @@
 
 namespace parascale::run {
 
-/// SIGINT, SIGTERM and SIGHUP as a readable descriptor. They stay blocked for the life of the process: make it before any thread starts.
+/// SIGINT, SIGTERM and SIGHUP as a readable descriptor. They stay blocked for the life of the process: make it before any thread
+/// starts.
 class SignalWatch {
  public:
   /// Errors: io_failed.

@@ -39,7 +39,8 @@ Result<SnapshotPlan> SnapshotPlan::make(const std::vector<protocol::StateEntry>&
     constexpr std::uint64_t kPage = 4096;
     const std::uint64_t offset = plan.arena_bytes_;
     plan.arena_bytes_ = (offset + layout.total_bytes + kPage - 1) / kPage * kPage;
-    plan.files_.push_back({.path = std::move(path), .role = std::move(role), .layout = std::move(layout), .arena_offset = offset});
+    plan.files_.push_back(
+        {.path = std::move(path), .role = std::move(role), .layout = std::move(layout), .arena_offset = offset});
     return {};
   };
   PS_TRY(add("model.safetensors", "model", std::move(model)));
@@ -57,8 +58,10 @@ Json SnapshotPlan::message(Step step) const {
   Json assign = Json::array();
   for (const auto& file : files_) {
     for (const auto& tensor : file.layout.tensors) {
-      assign.push_back(Json::object(
-          {{"name", tensor.name}, {"slice", Json()}, {"offset", file.arena_offset + tensor.offset_bytes}, {"bytes", tensor.size_bytes}}));
+      assign.push_back(Json::object({{"name", tensor.name},
+                                     {"slice", Json()},
+                                     {"offset", file.arena_offset + tensor.offset_bytes},
+                                     {"bytes", tensor.size_bytes}}));
     }
   }
   return Json::object({{"type", "snapshot"}, {"t", step.value}, {"mode", "arena"}, {"assign", std::move(assign)}});
@@ -67,7 +70,8 @@ Json SnapshotPlan::message(Step step) const {
 std::vector<checkpoint::DataFile> SnapshotPlan::data_files(std::span<const std::byte> arena) const {
   std::vector<checkpoint::DataFile> out;
   for (const auto& file : files_) {
-    checkpoint::DataFile data{.path = file.path, .role = file.role, .bytes = arena.subspan(file.arena_offset, file.layout.total_bytes)};
+    checkpoint::DataFile data{
+        .path = file.path, .role = file.role, .bytes = arena.subspan(file.arena_offset, file.layout.total_bytes)};
     for (const auto& tensor : file.layout.tensors) {
       data.pieces.push_back({.tensor = tensor.name, .offset_bytes = tensor.offset_bytes, .size_bytes = tensor.size_bytes});
     }

@@ -16,12 +16,12 @@
 
 namespace parascale::run {
 
-/// Where every tensor of the state goes in the snapshot arena: one range per file, each a whole safetensors file whose header the agent writes
-/// once and whose tensors the rank copies. *thread-compatible*
+/// Where every tensor of the state goes in the snapshot arena: one range per file, each a whole safetensors file whose header the
+/// agent writes once and whose tensors the rank copies. *thread-compatible*
 class SnapshotPlan {
  public:
-  /// Parameters and buffers go to `model.safetensors`, everything else to `training/optimizer.safetensors`. Errors: state_mismatch for an
-  /// inventory that names a tensor twice, safetensors_invalid.
+  /// Parameters and buffers go to `model.safetensors`, everything else to `training/optimizer.safetensors`. Errors:
+  /// state_mismatch for an inventory that names a tensor twice, safetensors_invalid.
   static Result<SnapshotPlan> make(const std::vector<protocol::StateEntry>& inventory);
 
   std::uint64_t arena_bytes() const { return arena_bytes_; }
@@ -45,8 +45,8 @@ class SnapshotPlan {
   std::uint64_t arena_bytes_ = 0;
 };
 
-/// Commits one checkpoint at a time on a thread of its own, so that training goes on while bytes are hashed and synced. *confined to the agent's
-/// thread* but for the thread it owns.
+/// Commits one checkpoint at a time on a thread of its own, so that training goes on while bytes are hashed and synced. *confined
+/// to the agent's thread* but for the thread it owns.
 class CommitThread {
  public:
   explicit CommitThread(std::unique_ptr<checkpoint::Committer> committer);

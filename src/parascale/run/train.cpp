@@ -50,27 +50,29 @@ void record_start(const TrainRequest& request, const StartPoint& start, RecordWr
 
 void record_ready(const Session& session, const plan::RuntimePlan& plan, double startup_seconds, RecordWriter& records) {
   const auto train = session.summaries.find(data::Split::train);
-  records.event(event::engine_ready, Json::object({{"samples", train != session.summaries.end() ? train->second.samples : 0},
-                                                   {"fingerprint", train != session.summaries.end() ? train->second.fingerprint : ""},
-                                                   {"steps_per_epoch", plan.data.steps_per_epoch},
-                                                   {"threads", plan.threads.engine}}));
+  records.event(event::engine_ready,
+                Json::object({{"samples", train != session.summaries.end() ? train->second.samples : 0},
+                              {"fingerprint", train != session.summaries.end() ? train->second.fingerprint : ""},
+                              {"steps_per_epoch", plan.data.steps_per_epoch},
+                              {"threads", plan.threads.engine}}));
   std::uint64_t state_bytes = 0;
   for (const auto& entry : session.inventory) {
     state_bytes += entry.alias_of.empty() ? tensor_bytes(entry.dtype, entry.global_shape).value_or(0) : 0;
   }
-  records.event(event::worker_ready, Json::object({{"worker", session.rank_hello.role},
-                                                   {"pid", session.rank.process().pid()},
-                                                   {"torch", session.rank_hello.torch},
-                                                   {"parameters", plan.workload.parameters},
-                                                   {"state_bytes", state_bytes},
-                                                   {"startup_seconds", startup_seconds}}),
+  records.event(event::worker_ready,
+                Json::object({{"worker", session.rank_hello.role},
+                              {"pid", session.rank.process().pid()},
+                              {"torch", session.rank_hello.torch},
+                              {"parameters", plan.workload.parameters},
+                              {"state_bytes", state_bytes},
+                              {"startup_seconds", startup_seconds}}),
                 std::nullopt, Rank{0});
 }
 
 /// The index that the engine opened must be the one the plan was made for.
 Status check_fingerprints(const Session& session, const plan::RuntimePlan& plan) {
-  for (const auto& [split, planned] :
-       {std::pair(data::Split::train, plan.data.train_fingerprint), std::pair(data::Split::validation, plan.data.validation_fingerprint)}) {
+  for (const auto& [split, planned] : {std::pair(data::Split::train, plan.data.train_fingerprint),
+                                       std::pair(data::Split::validation, plan.data.validation_fingerprint)}) {
     const auto found = session.summaries.find(split);
     if (found != session.summaries.end() && found->second.fingerprint != planned) {
       return Error(Code::plan_misfit, fmt::format("the {} data changed since the plan was made", data::split_name(split)))
@@ -84,7 +86,10 @@ Status check_fingerprints(const Session& session, const plan::RuntimePlan& plan)
 struct Failed {
   RecordWriter& records;
   Error operator()(Error error, Step step) const {
-    records.event(event::failure, Json::object({{"code", code_text(error.code())}, {"message", error.message()}, {"notes", Json::array_of(error.notes())}}), step);
+    records.event(
+        event::failure,
+        Json::object({{"code", code_text(error.code())}, {"message", error.message()}, {"notes", Json::array_of(error.notes())}}),
+        step);
     records.event(event::finished, Json::object({{"outcome", "failed"}, {"exit_code", exit_code(error.kind())}}), step);
     return error;
   }

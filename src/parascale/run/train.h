@@ -18,9 +18,10 @@ struct TrainRequest {
   std::vector<EventSink*> sinks;  ///< see every record, in order
 };
 
-/// Runs a plan to its end or to the first signal: takes the run's lock, finds the start, writes config and plan, starts engine and rank, trains.
-/// The first SIGTERM or SIGINT finishes the step, commits and returns; a second one ends the process with code 4.
-/// Errors: run_locked, run_exists, what resuming refuses, and the cause of a failed run, already recorded in `events.jsonl`.
+/// Runs a plan to its end or to the first signal: takes the run's lock, finds the start, writes config and plan, starts engine
+/// and rank, trains. The first SIGTERM or SIGINT finishes the step, commits and returns; a second one ends the process with
+/// code 4. Errors: run_locked, run_exists, what resuming refuses, and the cause of a failed run, already recorded in
+/// `events.jsonl`.
 Result<TrainOutcome> train(const TrainRequest& request);
 
 }  // namespace parascale::run

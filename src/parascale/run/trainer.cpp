@@ -76,7 +76,8 @@ Status Trainer::start() {
   PS_TRY(parts_.session.share_arena(snapshot_plan_->arena_bytes()));
   snapshot_plan_->write_headers(parts_.session.arena.bytes());
   if (parts_.start.source) {
-    PS_TRY(parts_.session.load(*parts_.start.source, Session::LoadState::all, std::chrono::seconds(plan_.supervision.hang_deadline_seconds)));
+    PS_TRY(parts_.session.load(*parts_.start.source, Session::LoadState::all,
+                               std::chrono::seconds(plan_.supervision.hang_deadline_seconds)));
     snapshotted_ = parts_.start.step;
     any_snapshot_ = parts_.start.source->manifest.has_value() && parts_.start.step.value > 0;
     last_checkpoint_ = parts_.start.source->directory;
@@ -91,7 +92,8 @@ Status Trainer::start() {
   if (!parts_.start.source && !plan_.workload.init_from.empty()) {
     PS_ASSIGN(const auto resolved, checkpoint::resolve_reference(real_file_system(), plan_.workload.init_from));
     PS_ASSIGN(const auto opened, checkpoint::open_for_load(real_file_system(), resolved.directory, checkpoint::LoadPart::model));
-    PS_TRY(parts_.session.load(opened, Session::LoadState::weights, std::chrono::seconds(plan_.supervision.hang_deadline_seconds)));
+    PS_TRY(
+        parts_.session.load(opened, Session::LoadState::weights, std::chrono::seconds(plan_.supervision.hang_deadline_seconds)));
   }
   if (parts_.start.step.value == 0) {
     // Every run starts from a committed file, so that any rank and back end can start from the same one.
@@ -101,7 +103,8 @@ Status Trainer::start() {
 }
 
 bool Trainer::finished() const {
-  return !next_item_ && pending_.empty() && steps_.empty() && !evaluation_ && !snapshot_wanted_ && !snapshot_sent_ && !snapshot_commit_;
+  return !next_item_ && pending_.empty() && steps_.empty() && !evaluation_ && !snapshot_wanted_ && !snapshot_sent_ &&
+         !snapshot_commit_;
 }
 
 Status Trainer::loop() {
@@ -109,7 +112,9 @@ Status Trainer::loop() {
   while (true) {
     issue_fills();
     PS_TRY(dispatch());
-    PS_TRY(parts_.session.engine.channel().flush().ok() ? Status() : Status(parts_.session.engine.died(fmt::format("while step {} was under way", done_.value + 1))));
+    PS_TRY(parts_.session.engine.channel().flush().ok()
+               ? Status()
+               : Status(parts_.session.engine.died(fmt::format("while step {} was under way", done_.value + 1))));
     PS_TRY(parts_.session.rank.channel().flush().ok() ? Status() : Status(parts_.session.rank.died(rank_place())));
     PS_TRY(parts_.records.status());
     if (finished()) {
@@ -223,7 +228,8 @@ Status Trainer::dispatch_train(const Pending& pending) {
   auto& channel = parts_.session.rank.channel();
   const WorkItem& item = pending.item;
   if (item.micro_step == 0) {
-    InFlight flight{.step = item.step, .samples = samples_of(plan_, item.step), .begun_ns = now_ns(), .checkpoint_blocked_ms = blocked_ms_};
+    InFlight flight{
+        .step = item.step, .samples = samples_of(plan_, item.step), .begun_ns = now_ns(), .checkpoint_blocked_ms = blocked_ms_};
     blocked_ms_ = 0.0;
     channel.queue(Json::object({{"type", "step"},
                                 {"t", item.step.value},
@@ -243,8 +249,9 @@ Status Trainer::dispatch_train(const Pending& pending) {
   flight.ids.insert(flight.ids.end(), view.ids.begin(), view.ids.begin() + view.header.valid_count);
   channel.queue(Json::object({{"type", "micro"}, {"t", item.step.value}, {"k", item.micro_step}, {"slot", pending.slot}}));
   if (item.last) {
-    channel.queue(Json::object(
-        {{"type", "finish"}, {"t", item.step.value}, {"denominators", Json::object({{"loss", static_cast<std::uint64_t>(flight.ids.size())}})}}));
+    channel.queue(Json::object({{"type", "finish"},
+                                {"t", item.step.value},
+                                {"denominators", Json::object({{"loss", static_cast<std::uint64_t>(flight.ids.size())}})}}));
     dispatched_ = item.step;
     if (!evaluates_after(plan_, item.step)) {
       finish_boundary(item.step, best_, false);
@@ -280,7 +287,10 @@ void Trainer::finish_boundary(Step step, std::optional<Best> best_before, bool i
     const bool last = step.value == plan_.schedule.max_steps;
     request_snapshot({.step = step,
                       .best = improved,
-                      .reason = last ? "final" : stop_here ? "signal" : commits_after(plan_, step) ? "interval" : "best",
+                      .reason = last                         ? "final"
+                                : stop_here                  ? "signal"
+                                : commits_after(plan_, step) ? "interval"
+                                                             : "best",
                       .best_before = best_before});
   }
 }
@@ -341,19 +351,22 @@ checkpoint::CommitRequest Trainer::commit_request(const SnapshotRequest& snapsho
                                     .tensors = snapshot_plan_->tensors(),
                                     .best = snapshot.best};
   const bool evaluated = evaluated_ == snapshot.step && snapshot.step.value > 0;
-  request.text_files = {{.path = "config.json", .role = "config", .content = plan_.workload.model.dump_pretty() + "\n"},
-                        {.path = "preprocessor_config.json", .role = "preprocessor", .content = plan_.workload.preprocessor.dump_pretty() + "\n"},
-                        {.path = "training/state.json", .role = "state", .content = state_text(plan_, snapshot.step, evaluated, best_)},
-                        {.path = "training/plan.json", .role = "plan", .content = plan.dump_pretty() + "\n"}};
+  request.text_files = {
+      {.path = "config.json", .role = "config", .content = plan_.workload.model.dump_pretty() + "\n"},
+      {.path = "preprocessor_config.json", .role = "preprocessor", .content = plan_.workload.preprocessor.dump_pretty() + "\n"},
+      {.path = "training/state.json", .role = "state", .content = state_text(plan_, snapshot.step, evaluated, best_)},
+      {.path = "training/plan.json", .role = "plan", .content = plan.dump_pretty() + "\n"}};
   if (!parts_.config_document.empty()) {
-    request.text_files.push_back({.path = "training/config.resolved.json", .role = "resolved_config", .content = parts_.config_document});
+    request.text_files.push_back(
+        {.path = "training/config.resolved.json", .role = "resolved_config", .content = parts_.config_document});
   }
   for (const auto& [name, value] : last_evaluation_) {
     if (evaluated) {
       request.metrics[name] = value;
     }
   }
-  request.progress = Json::object({{"samples", samples_after(plan_, snapshot.step)}, {"epoch", epochs_after(plan_, snapshot.step)}});
+  request.progress =
+      Json::object({{"samples", samples_after(plan_, snapshot.step)}, {"epoch", epochs_after(plan_, snapshot.step)}});
   return request;
 }
 

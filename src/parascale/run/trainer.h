@@ -39,11 +39,12 @@ struct TrainerParts {
   StartPoint start;
 };
 
-/// The training loop of the agent: fills slots in the order of the work sequence, streams steps to the rank as slots become ready, records what
-/// comes back, evaluates, snapshots, commits, and names the cause when something ends. *confined to the agent's thread*
+/// The training loop of the agent: fills slots in the order of the work sequence, streams steps to the rank as slots become
+/// ready, records what comes back, evaluates, snapshots, commits, and names the cause when something ends. *confined to the
+/// agent's thread*
 ///
-/// Boundaries: after the last micro-step of step t its evaluation follows, then its snapshot; only an evaluation (whose result decides about the
-/// best checkpoint) and an arena still in use hold later steps back.
+/// Boundaries: after the last micro-step of step t its evaluation follows, then its snapshot; only an evaluation (whose result
+/// decides about the best checkpoint) and an arena still in use hold later steps back.
 class Trainer {
  public:
   explicit Trainer(TrainerParts parts);
@@ -134,10 +135,10 @@ class Trainer {
   std::int64_t snapshot_sent_ns_ = 0;
   double blocked_ms_ = 0.0;
   std::uint32_t open_fills_ = 0;
-  Step dispatched_{};      // last step whose `finish` has been sent
-  Step started_{};         // last step whose `step` has been sent
-  Step boundary_{};        // last step whose boundary has been passed
-  Step snapshotted_{};     // last step a snapshot has been asked for
+  Step dispatched_{};   // last step whose `finish` has been sent
+  Step started_{};      // last step whose `step` has been sent
+  Step boundary_{};     // last step whose boundary has been passed
+  Step snapshotted_{};  // last step a snapshot has been asked for
   bool any_snapshot_ = false;
   bool gate_open_ = true;  // false: later work waits for a boundary
   bool stopping_ = false;

@@ -86,7 +86,8 @@ Status Trainer::on_rank_frame(const protocol::Frame& frame) {
       for (std::size_t i = 0; i < std::min<std::size_t>(ids.size(), 64); ++i) {
         shown.push_back(std::to_string(ids[i]));
       }
-      error.note(fmt::format("samples of step {}: {}{}", steps_.front().step.value, join(shown, " "), ids.size() > 64 ? " ..." : ""));
+      error.note(
+          fmt::format("samples of step {}: {}{}", steps_.front().step.value, join(shown, " "), ids.size() > 64 ? " ..." : ""));
       error.help("lower the learning rate or clip gradients, or set `training.nonfinite: skip`");
     }
     return error;
@@ -130,7 +131,8 @@ Status Trainer::on_filled(const protocol::Filled& filled) {
 void Trainer::record_failed_samples(const Pending& pending) {
   const bool train = pending.item.kind == WorkItem::Kind::train;
   for (const auto& failure : pending.filled->failures) {
-    Json details = Json::object({{"split", train ? "train" : "validation"}, {"id", failure.id.value}, {"reason", failure.reason}});
+    Json details =
+        Json::object({{"split", train ? "train" : "validation"}, {"id", failure.id.value}, {"reason", failure.reason}});
     if (failure.replacement) {
       details["replacement"] = failure.replacement->value;
     }
@@ -176,7 +178,9 @@ MetricsRecord Trainer::train_record(const InFlight& flight, const protocol::Step
   const double wait_ms = milliseconds(done.times_ns, "wait").value_or(0.0);
   const std::int64_t begun = std::max(previous_done_ns_, flight.begun_ns);
   // Data that came late held the step back before it was sent, or inside the rank between micro-steps.
-  const double late_ms = previous_done_ns_ > 0 && flight.begun_ns > previous_done_ns_ ? static_cast<double>(flight.begun_ns - previous_done_ns_) * 1e-6 : 0.0;
+  const double late_ms = previous_done_ns_ > 0 && flight.begun_ns > previous_done_ns_
+                             ? static_cast<double>(flight.begun_ns - previous_done_ns_) * 1e-6
+                             : 0.0;
   const double wall_ms = static_cast<double>(now - begun) * 1e-6;
   const double inner_wait_ms = std::min(wait_ms, wall_ms);
   record.timing = {.step_time_seconds = (wall_ms - inner_wait_ms) * 1e-3,
@@ -244,7 +248,8 @@ Status Trainer::finish_evaluation() {
   const auto found = last_evaluation_.find(metric);
   const std::optional<Best> best_before = best_;
   bool improved = false;
-  if (found != last_evaluation_.end() && std::isfinite(found->second) && (!best_ || improves(metric, found->second, best_->value))) {
+  if (found != last_evaluation_.end() && std::isfinite(found->second) &&
+      (!best_ || improves(metric, found->second, best_->value))) {
     best_ = Best{.step = evaluation.step, .value = found->second};
     improved = true;
   }
@@ -303,7 +308,8 @@ Status Trainer::on_commit_done() {
     parts_.records.event(event::checkpoint_removed, Json::object({{"path", removed}, {"reason", "retention"}}), snapshot.step);
   }
   for (const auto& warning : committed.warnings) {
-    parts_.records.event("warning", Json::object({{"code", code_text(warning.code())}, {"message", warning.message()}}), snapshot.step);
+    parts_.records.event("warning", Json::object({{"code", code_text(warning.code())}, {"message", warning.message()}}),
+                         snapshot.step);
   }
   if (snapshot_wanted_) {
     send_snapshot();
@@ -320,10 +326,11 @@ Status Trainer::on_commit_failed(const SnapshotRequest& snapshot, const Error& e
   if (snapshot.best) {
     best_ = snapshot.best_before;
   }
-  parts_.records.event("warning",
-                       Json::object({{"code", code_text(error.code())},
-                                     {"message", fmt::format("checkpoint step {} was left out: {}", snapshot.step.value, error.message())}}),
-                       snapshot.step);
+  parts_.records.event(
+      "warning",
+      Json::object({{"code", code_text(error.code())},
+                    {"message", fmt::format("checkpoint step {} was left out: {}", snapshot.step.value, error.message())}}),
+      snapshot.step);
   if (snapshot_wanted_) {
     send_snapshot();
   }
@@ -352,7 +359,8 @@ Error Trainer::with_outlook(Error error) const {
     return std::move(error).note("no checkpoint has been committed");
   }
   const Step newest = steps.back();
-  error.note(fmt::format("checkpoint step {} is complete: {}", newest.value, join_path(plan_.checkpoint.root, checkpoint::step_directory_name(newest))));
+  error.note(fmt::format("checkpoint step {} is complete: {}", newest.value,
+                         join_path(plan_.checkpoint.root, checkpoint::step_directory_name(newest))));
   return std::move(error).help(fmt::format("parascale train --plan {} --resume auto", parts_.paths.plan()));
 }
 
@@ -372,19 +380,18 @@ void Trainer::record_finished(std::string_view outcome, int code) {
   Session& session = parts_.session;
   const auto engine = session.engine.process().try_wait();
   const auto rank = session.rank.process().try_wait();
-  parts_.records.event(
-      event::finished,
-      Json::object({{"outcome", outcome},
-                    {"exit_code", code},
-                    {"seconds", static_cast<double>(now_ns() - begun_ns_) * 1e-9},
-                    {"cpu_seconds", Json::object({{"agent", seconds(own_cpu_time())},
-                                                  {"engine", seconds(session.engine.process().cpu_time())},
-                                                  {"workers", seconds(session.rank.process().cpu_time())},
-                                                  {"evaluation", seconds(evaluation_cpu_)}})},
-                    {"peak_resident_bytes", Json::object({{"agent", own_peak_resident_bytes()},
-                                                          {"engine", engine ? engine->peak_resident_bytes : 0},
-                                                          {"workers", rank ? rank->peak_resident_bytes : 0}})}}),
-      done_);
+  parts_.records.event(event::finished,
+                       Json::object({{"outcome", outcome},
+                                     {"exit_code", code},
+                                     {"seconds", static_cast<double>(now_ns() - begun_ns_) * 1e-9},
+                                     {"cpu_seconds", Json::object({{"agent", seconds(own_cpu_time())},
+                                                                   {"engine", seconds(session.engine.process().cpu_time())},
+                                                                   {"workers", seconds(session.rank.process().cpu_time())},
+                                                                   {"evaluation", seconds(evaluation_cpu_)}})},
+                                     {"peak_resident_bytes", Json::object({{"agent", own_peak_resident_bytes()},
+                                                                           {"engine", engine ? engine->peak_resident_bytes : 0},
+                                                                           {"workers", rank ? rank->peak_resident_bytes : 0}})}}),
+                       done_);
 }
 
 }  // namespace parascale::run

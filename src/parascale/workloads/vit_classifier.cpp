@@ -26,7 +26,8 @@ Result<VitSize> read_size(const Json& model, std::uint64_t labels) {
   PS_ASSIGN(size.mlp, model.get<std::uint64_t>("intermediate_size"));
   if (size.patch == 0 || size.image % size.patch != 0 || size.heads == 0 || size.width % size.heads != 0 || labels == 0) {
     return Error(Code::cross_field, "the model's sizes contradict each other")
-        .note(fmt::format("image {} / patch {}, width {} / heads {}, {} labels", size.image, size.patch, size.width, size.heads, labels));
+        .note(fmt::format("image {} / patch {}, width {} / heads {}, {} labels", size.image, size.patch, size.width, size.heads,
+                          labels));
   }
   return size;
 }
@@ -42,7 +43,8 @@ std::uint64_t parameter_count(const VitSize& s, bool qkv_bias) {
 /// Floats that autograd keeps per sample: inputs of norms, projections and activations, and the attention weights.
 std::uint64_t activation_bytes(const VitSize& s) {
   const std::uint64_t per_token = 10 * s.width + 2 * s.mlp;
-  return 4 * (s.layers * (s.tokens() * per_token + s.heads * s.tokens() * s.tokens()) + s.channels * s.image * s.image + 4 * s.tokens() * s.width);
+  return 4 * (s.layers * (s.tokens() * per_token + s.heads * s.tokens() * s.tokens()) + s.channels * s.image * s.image +
+              4 * s.tokens() * s.width);
 }
 
 plan::WorkloadShape shape_of(const VitSize& size, Json model, Json preprocessor, bool qkv_bias) {
@@ -50,7 +52,8 @@ plan::WorkloadShape shape_of(const VitSize& size, Json model, Json preprocessor,
   shape.model = std::move(model);
   shape.preprocessor = std::move(preprocessor);
   shape.fields = Json::array(
-      {Json::object({{"name", "pixel_values"}, {"dtype", "F32"}, {"sample_shape", Json::array({size.channels, size.image, size.image})}}),
+      {Json::object(
+           {{"name", "pixel_values"}, {"dtype", "F32"}, {"sample_shape", Json::array({size.channels, size.image, size.image})}}),
        Json::object({{"name", "labels"}, {"dtype", "I64"}, {"sample_shape", Json::array()}})});
   shape.channels = static_cast<std::uint32_t>(size.channels);
   shape.image_size = static_cast<std::uint32_t>(size.image);
@@ -92,8 +95,9 @@ Result<plan::WorkloadShape> shape_from_config(const plan::WorkloadRequest& reque
   PS_ASSIGN(const bool qkv_bias, m.get_or<bool>("qkv_bias", true));
   PS_ASSIGN(const Json names, m.get_or<Json>("label_names", Json::array()));
   Json model = Json::object({{"architectures", Json::array({"ViTForImageClassification"})}, {"model_type", "vit"}});
-  for (const char* key : {"image_size", "patch_size", "num_channels", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
-                          "hidden_act", "layer_norm_eps", "initializer_range", "hidden_dropout_prob", "attention_probs_dropout_prob", "qkv_bias"}) {
+  for (const char* key : {"image_size", "patch_size", "num_channels", "hidden_size", "num_hidden_layers", "num_attention_heads",
+                          "intermediate_size", "hidden_act", "layer_norm_eps", "initializer_range", "hidden_dropout_prob",
+                          "attention_probs_dropout_prob", "qkv_bias"}) {
     PS_ASSIGN(model[key], m.get<Json>(key));
   }
   model["encoder_stride"] = size.patch;
@@ -130,7 +134,8 @@ plan::WorkloadRecord vit_classifier() {
 Result<DirectoryModel> read_model_directory(const Json& model, const Json& preprocessor) {
   PS_ASSIGN(const auto type, model.get_or<std::string>("model_type", "unknown"));
   if (type != "vit") {
-    return Error(Code::workload_not_built, fmt::format("model type `{}` is not built yet", type)).note("built: vit (image classification)");
+    return Error(Code::workload_not_built, fmt::format("model type `{}` is not built yet", type))
+        .note("built: vit (image classification)");
   }
   DirectoryModel out{.workload = "vit_classifier"};
   const Json* labels = model.find("id2label");
@@ -143,11 +148,13 @@ Result<DirectoryModel> read_model_directory(const Json& model, const Json& prepr
   }
   PS_ASSIGN(const auto resample, preprocessor.get_or<std::uint64_t>("resample", 2));
   if (resample != 2) {
-    return Error(Code::not_built, fmt::format("resize filter {} of the preprocessor is not built yet", resample)).note("built: 2 (bilinear)");
+    return Error(Code::not_built, fmt::format("resize filter {} of the preprocessor is not built yet", resample))
+        .note("built: 2 (bilinear)");
   }
-  out.recipe = Json::object({{"size", size.image},
-                             {"mean", preprocessor.contains("image_mean") ? *preprocessor.find("image_mean") : Json::array({0.5})},
-                             {"std", preprocessor.contains("image_std") ? *preprocessor.find("image_std") : Json::array({0.5})}});
+  out.recipe =
+      Json::object({{"size", size.image},
+                    {"mean", preprocessor.contains("image_mean") ? *preprocessor.find("image_mean") : Json::array({0.5})},
+                    {"std", preprocessor.contains("image_std") ? *preprocessor.find("image_std") : Json::array({0.5})}});
   out.shape = shape_of(size, model, preprocessor, qkv_bias);
   return out;
 }

@@ -1,8 +1,8 @@
 #include "parascale_torch/optim/optimizer.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/_foreach_norm.h>
+#include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/_fused_sgd.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cmath>
-
 
 namespace parascale::native {
 

@@ -96,8 +96,9 @@ TEST(ErrorEnvelopeTest, CarriesPlaceCausesNotesAndHelp) {
                           .wrap(Code::config_unreadable, "the config cannot be used");
   const auto envelope = parse_json(error_envelope(error, "plan"), "envelope");
   ASSERT_THAT(envelope, testing::is_ok());
-  EXPECT_EQ(envelope->find("details")->dump(),
-            R"({"exception":"config_unreadable","code":"PS101","causes":["unknown key `a`"],"notes":["line one"],"help":["remove it"]})");
+  EXPECT_EQ(
+      envelope->find("details")->dump(),
+      R"({"exception":"config_unreadable","code":"PS101","causes":["unknown key `a`"],"notes":["line one"],"help":["remove it"]})");
 }
 
 TEST(ErrorTest, EveryKindHasItsExitCodeAndName) {

@@ -12,11 +12,11 @@
 namespace parascale {
 namespace {
 
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using testing::is_error;
 using testing::is_ok;
 using testing::is_ok_and_holds;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 class FileSystemTest : public ::testing::Test {

@@ -19,7 +19,8 @@ TEST(JsonTest, WritesWhatItReads) {
 }
 
 TEST(JsonTest, CanonicalSortsKeys) {
-  EXPECT_EQ((Json::object({{"b", 1}, {"a", Json::object({{"d", 2.0}, {"c", "x"}})}}).canonical()), R"({"a":{"c":"x","d":2.0},"b":1})");
+  EXPECT_EQ((Json::object({{"b", 1}, {"a", Json::object({{"d", 2.0}, {"c", "x"}})}}).canonical()),
+            R"({"a":{"c":"x","d":2.0},"b":1})");
 }
 
 TEST(JsonTest, KeepsNumberTypes) {

@@ -50,7 +50,11 @@ TEST(TextTest, SplitsPaths) {
 
 TEST(ErrorTest, RendersPlaceNotesAndHelp) {
   const Error error = Error(Code::unknown_value, "unknown backend `native_dpp`")
-                          .at({.file = "configs/clip.yaml", .line = 12, .column = 21, .length = 10, .line_text = "  training_backend: native_dpp"})
+                          .at({.file = "configs/clip.yaml",
+                               .line = 12,
+                               .column = 21,
+                               .length = 10,
+                               .line_text = "  training_backend: native_dpp"})
                           .note("registered: native, native_ddp")
                           .help("did you mean `native_ddp`?");
   EXPECT_EQ(render(error),

@@ -32,11 +32,16 @@ TEST(ParseTest, EveryCommandHasItsName) {
     std::size_t index;
   };
   const std::vector<Case> cases = {
-      {{"config", "validate", "a.yaml"}, "config validate", 0}, {{"config", "show", "a.yaml"}, "config show", 1},
-      {{"plan", "a.yaml"}, "plan", 2},                          {{"train", "a.yaml"}, "train", 3},
-      {{"infer", "--checkpoint", "c", "--input", "i"}, "infer", 4}, {{"checkpoint", "validate", "c"}, "checkpoint validate", 5},
-      {{"report", "runs/a"}, "report", 6},                      {{"doctor"}, "doctor", 7},
-      {{"smoke"}, "smoke", 8},                                  {{"data-engine"}, "data-engine", 9},
+      {{"config", "validate", "a.yaml"}, "config validate", 0},
+      {{"config", "show", "a.yaml"}, "config show", 1},
+      {{"plan", "a.yaml"}, "plan", 2},
+      {{"train", "a.yaml"}, "train", 3},
+      {{"infer", "--checkpoint", "c", "--input", "i"}, "infer", 4},
+      {{"checkpoint", "validate", "c"}, "checkpoint validate", 5},
+      {{"report", "runs/a"}, "report", 6},
+      {{"doctor"}, "doctor", 7},
+      {{"smoke"}, "smoke", 8},
+      {{"data-engine"}, "data-engine", 9},
   };
   EXPECT_EQ(cases.size(), std::variant_size_v<Command>);
   for (const auto& [arguments, name, index] : cases) {
@@ -99,7 +104,8 @@ TEST(ParseTest, OverridesRepeatAndTakeOneValueEach) {
 }
 
 TEST(ParseTest, TrainOptions) {
-  const auto train = command<TrainCommand>({"train", "a.yaml", "--dry-run", "--resume", "auto", "--resume-step", "100", "--output", "o.json"});
+  const auto train =
+      command<TrainCommand>({"train", "a.yaml", "--dry-run", "--resume", "auto", "--resume-step", "100", "--output", "o.json"});
   EXPECT_TRUE(train.dry_run);
   EXPECT_EQ(train.resume, "auto");
   EXPECT_EQ(train.resume_step, 100U);
@@ -109,7 +115,8 @@ TEST(ParseTest, TrainOptions) {
 }
 
 TEST(ParseTest, InferOptions) {
-  const auto infer = command<InferCommand>({"infer", "--checkpoint", "c", "--input", "a", "--input", "b", "--top-k", "3", "--batch-size", "7"});
+  const auto infer =
+      command<InferCommand>({"infer", "--checkpoint", "c", "--input", "a", "--input", "b", "--top-k", "3", "--batch-size", "7"});
   EXPECT_EQ(infer.checkpoint, "c");
   EXPECT_THAT(infer.inputs, ElementsAre("a", "b"));
   EXPECT_EQ(infer.top_k, 3U);
@@ -147,7 +154,8 @@ TEST(ParseTest, HelpAndVersionAreTextAndNoCommand) {
     EXPECT_FALSE(line->command.has_value()) << flag;
   }
   EXPECT_THAT(parse({"--version"})->text, ::testing::MatchesRegex("parascale [0-9]+\\.[0-9]+\\.[0-9]+\n"));
-  EXPECT_THAT(parse({"--help"})->text, ::testing::AllOf(HasSubstr("train"), HasSubstr("doctor"), ::testing::Not(HasSubstr("data-engine"))));
+  EXPECT_THAT(parse({"--help"})->text,
+              ::testing::AllOf(HasSubstr("train"), HasSubstr("doctor"), ::testing::Not(HasSubstr("data-engine"))));
   EXPECT_THAT(parse({"train", "--help"})->text, ::testing::AllOf(HasSubstr("--resume-step"), HasSubstr("SIGTERM")));
 }
 

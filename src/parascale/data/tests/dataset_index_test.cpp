@@ -10,10 +10,10 @@ namespace parascale::data {
 namespace {
 
 using namespace testing;  // NOLINT: builders of archives
-using ::testing::ElementsAre;
-using ::testing::Pair;
 using parascale::testing::is_error;
 using parascale::testing::is_ok;
+using ::testing::ElementsAre;
+using ::testing::Pair;
 
 Damage undamaged(std::uint32_t) { return Damage::none; }
 
@@ -39,9 +39,9 @@ TEST(DatasetIndex, groups_consecutive_members_and_keeps_incomplete_samples) {
   const TemporaryFolder folder("index-groups");
   const std::string png = encode_png(noise_image(3, 2, 1, 1));
   const auto index = index_of(folder, tar_member("a.png", png) + tar_member("a.cls", " 7\n") + tar_member("a.txt", "seven") +
-                                          tar_member("b.cls", "x") + tar_member("b.json", "{}") +             // no image, bad label
-                                          tar_member("c.jpg", "JFIF") +                                      // no label
-                                          tar_member("d.png", png) + tar_member("d.png", png) +              // twice: two samples
+                                          tar_member("b.cls", "x") + tar_member("b.json", "{}") +  // no image, bad label
+                                          tar_member("c.jpg", "JFIF") +                            // no label
+                                          tar_member("d.png", png) + tar_member("d.png", png) +    // twice: two samples
                                           tar_member("__key__.txt", "meta") + tar_member("README", "text") +  //
                                           tar_member("e.cls", "3") + tar_member("e.png", png) + tar_end());
   ASSERT_THAT(index, is_ok());
@@ -119,7 +119,8 @@ class IndexStore : public ::testing::Test {
     DataOptions options;
     options.train = {folder_.path("data/train-*.tar")};
     builds_ = 0;
-    return open_index(options, Split::train, real_file_system(), [this](const IndexProgress& done) { builds_ += done.shards_done == done.shards ? 1 : 0; },
+    return open_index(options, Split::train, real_file_system(),
+                      [this](const IndexProgress& done) { builds_ += done.shards_done == done.shards ? 1 : 0; },
                       {.cache_directory = folder_.path("cache")});
   }
   std::vector<std::string> stored(const std::string& place) const {

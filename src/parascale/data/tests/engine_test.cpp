@@ -19,9 +19,9 @@ namespace parascale::data {
 namespace {
 
 using namespace testing;  // NOLINT: builders of archives
-using ::testing::HasSubstr;
 using parascale::testing::is_error;
 using parascale::testing::is_ok;
+using ::testing::HasSubstr;
 
 class EngineTest : public ::testing::Test {
  protected:
@@ -69,9 +69,10 @@ class EngineTest : public ::testing::Test {
   }
   void open(const DataOptions& options, Json splits, std::uint32_t slots = 4, std::uint32_t capacity = 8) {
     const std::uint64_t side = options.recipe.size;
-    layout_ = protocol::make_slot_layout({{.name = "pixel_values", .dtype = Dtype::f32, .sample_shape = {options.recipe.channels, side, side}},
-                                          {.name = "labels", .dtype = Dtype::i64, .sample_shape = {}}},
-                                         slots, capacity)
+    layout_ = protocol::make_slot_layout(
+                  {{.name = "pixel_values", .dtype = Dtype::f32, .sample_shape = {options.recipe.channels, side, side}},
+                   {.name = "labels", .dtype = Dtype::i64, .sample_shape = {}}},
+                  slots, capacity)
                   .value();
     region_ = protocol::Region::make("batches", layout_.region_bytes()).value();
     ASSERT_THAT(agent_->send(Json::object({{"type", "open"},
@@ -83,7 +84,9 @@ class EngineTest : public ::testing::Test {
                 is_ok());
   }
   void fill(std::uint32_t slot, std::string split, std::uint64_t first, std::uint32_t count) {
-    ASSERT_THAT(agent_->send(protocol::Fill{.slot = slot, .split = std::move(split), .step = Step{first + 1}, .first = first, .count = count}.to_json()),
+    ASSERT_THAT(agent_->send(protocol::Fill{
+                    .slot = slot, .split = std::move(split), .step = Step{first + 1}, .first = first, .count = count}
+                                 .to_json()),
                 is_ok());
   }
 
@@ -183,10 +186,14 @@ TEST_F(EngineTest, refuses_messages_out_of_turn) {
 
 TEST_F(EngineTest, refuses_a_ring_smaller_than_its_layout) {
   greet();
-  const auto layout = protocol::make_slot_layout({{.name = "pixel_values", .dtype = Dtype::f32, .sample_shape = {1, 4, 4}}}, 64, 64).value();
+  const auto layout =
+      protocol::make_slot_layout({{.name = "pixel_values", .dtype = Dtype::f32, .sample_shape = {1, 4, 4}}}, 64, 64).value();
   region_ = protocol::Region::make("batches", 4096).value();
-  ASSERT_THAT(agent_->send(Json::object({{"type", "open"}, {"options", synthetic().to_json()}, {"layout", layout.to_json()},
-                                         {"splits", Json::array({"train"})}, {"descriptors", 1}}),
+  ASSERT_THAT(agent_->send(Json::object({{"type", "open"},
+                                         {"options", synthetic().to_json()},
+                                         {"layout", layout.to_json()},
+                                         {"splits", Json::array({"train"})},
+                                         {"descriptors", 1}}),
                            {region_.fd()}),
               is_ok());
   EXPECT_EQ(receive("error").get<std::string>("code").value(), "PS407");

@@ -7,9 +7,9 @@
 namespace parascale::data {
 namespace {
 
-using ::testing::Eq;
 using parascale::testing::is_error;
 using parascale::testing::is_ok_and_holds;
+using ::testing::Eq;
 
 DataOptions full_options() {
   DataOptions options;
@@ -76,9 +76,18 @@ TEST(DataOptions, refuse_values_outside_their_bounds) {
 }
 
 TEST(DatasetSummary, survives_json) {
-  const DatasetSummary summary{.samples = 5, .incomplete = 1, .unlabelled = 2, .bytes = 3, .fingerprint = "ab", .shards = 4,
-                               .damaged_shards = 1, .damage = {"x.tar: truncated at byte 512"}, .min_width = 1, .max_width = 2,
-                               .min_height = 3, .max_height = 4};
+  const DatasetSummary summary{.samples = 5,
+                               .incomplete = 1,
+                               .unlabelled = 2,
+                               .bytes = 3,
+                               .fingerprint = "ab",
+                               .shards = 4,
+                               .damaged_shards = 1,
+                               .damage = {"x.tar: truncated at byte 512"},
+                               .min_width = 1,
+                               .max_width = 2,
+                               .min_height = 3,
+                               .max_height = 4};
   EXPECT_THAT(DatasetSummary::from_json(summary.to_json()), is_ok_and_holds(Eq(summary)));
 }
 

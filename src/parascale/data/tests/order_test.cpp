@@ -113,7 +113,7 @@ TEST(Permutation, spreads_values_and_neighbours) {
   for (const double hit : hits) {
     chi_square += (hit - expected) * (hit - expected) / expected;
   }
-  EXPECT_LT(chi_square, 43.8);  // 19 degrees of freedom, p = 0.001
+  EXPECT_LT(chi_square, 43.8);                                          // 19 degrees of freedom, p = 0.001
   EXPECT_NEAR(distance / (kEpochs * 200.0) / kCount, 1.0 / 3.0, 0.01);  // mean distance of two random places
 }
 

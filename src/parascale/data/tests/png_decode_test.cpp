@@ -56,7 +56,8 @@ TEST(PngDecoder, refuses_every_shorter_file_and_works_on_afterwards) {
   const std::string png = encode_png(image);
   for (std::size_t length = 0; length < png.size(); ++length) {
     Image out;
-    EXPECT_THAT(decoder.decode(as_bytes(std::string_view(png).substr(0, length)), 3, out), is_error(Code::image_unreadable)) << length;
+    EXPECT_THAT(decoder.decode(as_bytes(std::string_view(png).substr(0, length)), 3, out), is_error(Code::image_unreadable))
+        << length;
   }
   Image out;
   ASSERT_THAT(decoder.decode(as_bytes(png), 3, out), is_ok());

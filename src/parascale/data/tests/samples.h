@@ -156,10 +156,14 @@ enum class Damage { none, truncated, zero_bytes, html };
 
 inline std::string damaged(std::string png, Damage damage) {
   switch (damage) {
-    case Damage::none: return png;
-    case Damage::truncated: return png.substr(0, png.size() / 2);
-    case Damage::zero_bytes: return std::string(png.size(), '\0');
-    case Damage::html: return "<!DOCTYPE html><html><body>404 Not Found</body></html>";
+    case Damage::none:
+      return png;
+    case Damage::truncated:
+      return png.substr(0, png.size() / 2);
+    case Damage::zero_bytes:
+      return std::string(png.size(), '\0');
+    case Damage::html:
+      return "<!DOCTYPE html><html><body>404 Not Found</body></html>";
   }
   return png;
 }

@@ -19,9 +19,9 @@ namespace parascale::data {
 namespace {
 
 using namespace testing;  // NOLINT: builders of archives
-using ::testing::IsEmpty;
 using parascale::testing::is_error;
 using parascale::testing::is_ok;
+using ::testing::IsEmpty;
 
 constexpr std::uint32_t kSamples = 2000;
 constexpr std::uint32_t kBatch = 50;
@@ -32,9 +32,12 @@ Damage one_percent(std::uint32_t id) {
     return Damage::none;
   }
   switch (id / 100 % 3) {
-    case 0: return Damage::truncated;
-    case 1: return Damage::zero_bytes;
-    default: return Damage::html;
+    case 0:
+      return Damage::truncated;
+    case 1:
+      return Damage::zero_bytes;
+    default:
+      return Damage::html;
   }
 }
 
@@ -45,7 +48,9 @@ class Ring {
  public:
   explicit Ring(const DataOptions& options, std::uint32_t capacity = kBatch, bool labels = true) {
     std::vector<protocol::TensorField> fields{
-        {.name = "pixel_values", .dtype = Dtype::f32, .sample_shape = {options.recipe.channels, options.recipe.size, options.recipe.size}}};
+        {.name = "pixel_values",
+         .dtype = Dtype::f32,
+         .sample_shape = {options.recipe.channels, options.recipe.size, options.recipe.size}}};
     if (labels) {
       fields.push_back({.name = "labels", .dtype = Dtype::i64, .sample_shape = {}});
     }
@@ -55,7 +60,9 @@ class Ring {
   }
 
   SlotFiller& filler() { return *filler_; }
-  std::span<std::byte> slot(std::uint32_t index) { return memory_.bytes().subspan(index * layout_.slot_bytes, layout_.slot_bytes); }
+  std::span<std::byte> slot(std::uint32_t index) {
+    return memory_.bytes().subspan(index * layout_.slot_bytes, layout_.slot_bytes);
+  }
   protocol::SlotView view(std::uint32_t index) { return protocol::read_slot(slot(index)).value(); }
 
  private:
@@ -104,8 +111,12 @@ class SlotFillerTest : public ::testing::Test {
     Xxh3Stream bytes;
     for (std::uint32_t first = 0; first < kSamples; first += kBatch) {
       const std::uint32_t slot = first / kBatch % 2;
-      const auto filled = ring.filler().fill({.slot = slot, .split = std::string(split_name(split)), .step = Step{first / kBatch + 1},
-                                              .epoch = epoch, .first = first, .count = kBatch});
+      const auto filled = ring.filler().fill({.slot = slot,
+                                              .split = std::string(split_name(split)),
+                                              .step = Step{first / kBatch + 1},
+                                              .epoch = epoch,
+                                              .first = first,
+                                              .count = kBatch});
       EXPECT_THAT(filled, is_ok());
       out.hashes.push_back(filled->batch_hash);
       bytes.update(ring.slot(slot));
@@ -191,7 +202,9 @@ TEST_F(SlotFillerTest, writes_pixels_labels_and_ids_of_the_order) {
   for (const auto* each : {&std::as_const(plain), &moved}) {
     Ring ring(*each);
     ring.filler().add_split(Split::train, index(*each), real_file_system());
-    ASSERT_THAT(ring.filler().fill({.slot = 1, .split = "train", .step = Step{9}, .micro_step = 2, .epoch = 5, .first = 100, .count = 20}), is_ok());
+    ASSERT_THAT(ring.filler().fill(
+                    {.slot = 1, .split = "train", .step = Step{9}, .micro_step = 2, .epoch = 5, .first = 100, .count = 20}),
+                is_ok());
     const auto view = ring.view(1);
     EXPECT_EQ(view.header.step, 9U);
     EXPECT_EQ(view.header.micro_step, 2U);
@@ -208,7 +221,8 @@ TEST_F(SlotFillerTest, writes_pixels_labels_and_ids_of_the_order) {
       }
       std::vector<std::byte> expected(8 * 8 * sizeof(float));
       normaliser.write(image, expected);
-      EXPECT_EQ(std::memcmp(view.find("pixel_values")->bytes.data() + row * expected.size(), expected.data(), expected.size()), 0);
+      EXPECT_EQ(std::memcmp(view.find("pixel_values")->bytes.data() + row * expected.size(), expected.data(), expected.size()),
+                0);
       std::int64_t label = 0;
       std::memcpy(&label, view.find("labels")->bytes.data() + row * sizeof label, sizeof label);
       EXPECT_EQ(label, static_cast<std::int64_t>(id.value % 10));
@@ -270,7 +284,8 @@ TEST(SlotFillerFailures, end_the_run_above_the_rate_but_not_before_1000_reads) {
   for (const double rate : {0.19, 0.21}) {
     options.max_failure_rate = rate;
     Ring ring(options, 100);
-    ring.filler().add_split(Split::validation, open_index(options, Split::validation, real_file_system()).value(), real_file_system());
+    ring.filler().add_split(Split::validation, open_index(options, Split::validation, real_file_system()).value(),
+                            real_file_system());
     Status outcome;
     std::uint32_t slots = 0;
     for (; slots < 12 && outcome.ok(); ++slots) {
@@ -289,8 +304,9 @@ TEST(SlotFillerFailures, end_the_run_above_the_rate_but_not_before_1000_reads) {
 TEST(SlotFillerFailures, report_missing_members_and_bad_labels) {
   const TemporaryFolder folder("members");
   const std::string png = encode_png(noise_image(8, 8, 1, 1));
-  folder.write("v.tar", tar_member("a.cls", "1") + tar_member("b.png", png) + tar_member("c.png", png) + tar_member("c.cls", "x") +
-                            tar_member("d.png", png) + tar_member("d.cls", "10") + tar_member("e.png", png) + tar_member("e.cls", "9") + tar_end());
+  folder.write("v.tar", tar_member("a.cls", "1") + tar_member("b.png", png) + tar_member("c.png", png) +
+                            tar_member("c.cls", "x") + tar_member("d.png", png) + tar_member("d.cls", "10") +
+                            tar_member("e.png", png) + tar_member("e.cls", "9") + tar_end());
   DataOptions options;
   options.validation = {folder.path("v.tar")};
   options.recipe.size = 8;
@@ -305,7 +321,8 @@ TEST(SlotFillerFailures, report_missing_members_and_bad_labels) {
     }
     return out;
   };
-  EXPECT_THAT(reasons(true), ::testing::ElementsAre("0 no image", "1 no label", "2 label is no number", "3 label outside its range"));
+  EXPECT_THAT(reasons(true),
+              ::testing::ElementsAre("0 no image", "1 no label", "2 label is no number", "3 label outside its range"));
   EXPECT_THAT(reasons(false), ::testing::ElementsAre("0 no image"));
 }
 

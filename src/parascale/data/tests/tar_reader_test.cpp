@@ -11,10 +11,10 @@ namespace parascale::data {
 namespace {
 
 using namespace testing;  // NOLINT: builders of archives
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using parascale::testing::is_error;
 using parascale::testing::is_ok;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 struct Read {
   Result<TarScan> scan;
@@ -39,7 +39,8 @@ Read read(std::string_view archive, const TarLimits& limits = {}) {
 }
 
 TEST(TarReader, lists_regular_files_and_skips_directories) {
-  const auto found = read(tar_member("d/", "", '5') + tar_member("d/a.png", "xyz") + tar_member("./b.cls", "7") + tar_member("c", "") + tar_end());
+  const auto found = read(tar_member("d/", "", '5') + tar_member("d/a.png", "xyz") + tar_member("./b.cls", "7") +
+                          tar_member("c", "") + tar_end());
   ASSERT_THAT(found.scan, is_ok());
   EXPECT_FALSE(found.scan->damage);
   EXPECT_EQ(found.scan->members, 3U);
@@ -111,8 +112,10 @@ TEST(TarReader, holds_its_limits) {
   EXPECT_THAT(read(two, {.max_member_bytes = 1}).scan, is_error(Code::archive_damaged));
   EXPECT_THAT(read(two, {.max_members = 2, .max_member_bytes = 2}).scan, is_ok());
   const std::string name(200, 'n');
-  EXPECT_THAT(read(tar_member("x", pax_record("path", name), 'x') + two, {.max_extension_bytes = 100}).scan, is_error(Code::archive_damaged));
-  EXPECT_THAT(read(tar_member("x", pax_record("path", name), 'x') + two, {.max_name_bytes = 100}).scan, is_error(Code::archive_damaged));
+  EXPECT_THAT(read(tar_member("x", pax_record("path", name), 'x') + two, {.max_extension_bytes = 100}).scan,
+              is_error(Code::archive_damaged));
+  EXPECT_THAT(read(tar_member("x", pax_record("path", name), 'x') + two, {.max_name_bytes = 100}).scan,
+              is_error(Code::archive_damaged));
 }
 
 TEST(TarReader, uses_a_cut_archive_up_to_the_damage) {
@@ -147,11 +150,13 @@ TEST(TarReader, refuses_what_is_no_archive) {
 TEST(TarReader, hands_up_the_callers_error) {
   const std::string archive = tar_member("a", "1") + tar_end();
   MemorySource source(as_bytes(archive));
-  EXPECT_THAT(scan_tar(source, [](const TarMember&) -> Status { return Error(Code::io_failed, "no"); }), is_error(Code::io_failed));
+  EXPECT_THAT(scan_tar(source, [](const TarMember&) -> Status { return Error(Code::io_failed, "no"); }),
+              is_error(Code::io_failed));
 }
 
 TEST(TarReader, survives_any_changed_byte) {
-  const std::string archive = tar_member("x", pax_record("path", "p"), 'x') + tar_member("a", "1") + tar_member("b", "2") + tar_end();
+  const std::string archive =
+      tar_member("x", pax_record("path", "p"), 'x') + tar_member("a", "1") + tar_member("b", "2") + tar_end();
   for (std::size_t at = 0; at < archive.size(); ++at) {
     for (const int change : {0x01, 0x80, 0xff}) {
       std::string changed = archive;

@@ -29,7 +29,8 @@ TEST(Resizer, equals_pillow) {
     Image out;
     resizer.resize(image_of(item), number(item, "to_width"), number(item, "to_height"), out);
     EXPECT_EQ(out.pixels, from_hex(item.get<std::string>("output").value()))
-        << number(item, "width") << "x" << number(item, "height") << " to " << number(item, "to_width") << "x" << number(item, "to_height");
+        << number(item, "width") << "x" << number(item, "height") << " to " << number(item, "to_width") << "x"
+        << number(item, "to_height");
   }
 }
 

@@ -10,7 +10,8 @@ TEST(PlanTextTest, IsThisVerbatim) {
   SampleJob job;
   job.config.override_count = 1;
   RuntimePlan plan = job.plan();
-  plan.changes = {{.path = "precision", .asked = "bf16", .planned = "fp32", .reason = "this cpu has no bf16 kernels", .code = "PS322"}};
+  plan.changes = {
+      {.path = "precision", .asked = "bf16", .planned = "fp32", .reason = "this cpu has no bf16 kernels", .code = "PS322"}};
   plan.warnings = {"the fake worker trains nothing"};
   const std::string expected = "Plan " + plan.hash().substr(0, 6) + R"( for toy (configs/toy.yaml + 1 override)
 

@@ -11,10 +11,10 @@ namespace {
 
 using parascale::testing::is_error;
 using parascale::testing::is_ok;
-using testing::SampleJob;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::SampleJob;
 
 std::vector<Code> codes_of(const PlanOutcome& outcome) {
   std::vector<Code> codes;
@@ -29,7 +29,8 @@ TEST(PlannerTest, TheSampleJobCanBePlanned) {
   EXPECT_THAT(codes_of(outcome), IsEmpty());
   EXPECT_EQ(outcome.plan.batch.global(1), 16U);
   EXPECT_EQ(outcome.plan.workload.parameters, 1000U);
-  EXPECT_EQ(outcome.plan.workload.model.dump(), R"({"hidden_size":8})");  // the `model.` section and nothing that only looks like it
+  EXPECT_EQ(outcome.plan.workload.model.dump(),
+            R"({"hidden_size":8})");  // the `model.` section and nothing that only looks like it
   EXPECT_EQ(outcome.plan.checkpoint.root, "runs/toy/checkpoints");
   EXPECT_EQ(outcome.plan.schedule.evaluation_batch, 8U);  // 0 = the training batch size
 }
@@ -44,7 +45,8 @@ std::vector<Refusal> refusals() {
   return {
       {"a device that is not built", Code::device_missing, [](SampleJob& job) { job.config.runtime.device = "cuda"; }},
       {"a back end that is known", Code::backend_not_built, [](SampleJob& job) { job.config.backend.training_backend = "fsdp"; }},
-      {"a back end that is unknown", Code::backend_not_built, [](SampleJob& job) { job.config.backend.training_backend = "horovod"; }},
+      {"a back end that is unknown", Code::backend_not_built,
+       [](SampleJob& job) { job.config.backend.training_backend = "horovod"; }},
       {"a precision of no built back end", Code::not_built, [](SampleJob& job) { job.config.training.precision = "bf16"; }},
       {"a worker that is not there", Code::worker_missing, [](SampleJob& job) { job.config.runtime.worker = "python"; }},
       {"a worker that nobody knows", Code::worker_missing, [](SampleJob& job) { job.config.runtime.worker = "rust"; }},
@@ -70,7 +72,8 @@ std::vector<Refusal> refusals() {
          job.machine.memory_bytes = 1ULL << 50;
        }},
       {"more memory than there is", Code::memory_exceeded, [](SampleJob& job) { job.machine.memory_bytes = 64U << 20; }},
-      {"more memory than may be used", Code::memory_exceeded, [](SampleJob& job) { job.config.training.strategy_memory_margin = 0.01; }},
+      {"more memory than may be used", Code::memory_exceeded,
+       [](SampleJob& job) { job.config.training.strategy_memory_margin = 0.01; }},
   };
 }
 
@@ -92,7 +95,8 @@ TEST(PlannerTest, AllReasonsAreCollected) {
   job.config.backend.training_backend = "fsdp";
   job.config.runtime.worker = "python";
   job.config.training.evaluation.metric = "bleu";
-  EXPECT_THAT(codes_of(job.outcome()), ElementsAre(Code::device_missing, Code::backend_not_built, Code::worker_missing, Code::cross_field));
+  EXPECT_THAT(codes_of(job.outcome()),
+              ElementsAre(Code::device_missing, Code::backend_not_built, Code::worker_missing, Code::cross_field));
   job.config.training.workload = "clip";  // what depends on the workload cannot be said then
   EXPECT_THAT(codes_of(job.outcome()), ElementsAre(Code::device_missing, Code::backend_not_built, Code::workload_not_built));
 }
@@ -106,7 +110,8 @@ TEST(PlannerTest, AutomaticChoicesSayWhy) {
   EXPECT_EQ(plan.backend.name, "native");
   EXPECT_EQ(plan.device.kind, "cpu");
   EXPECT_EQ(plan.backend.worker, "cpp");
-  EXPECT_THAT(plan.reasons, ::testing::IsSupersetOf({HasSubstr("device cpu"), HasSubstr("back end native"), HasSubstr("worker cpp")}));
+  EXPECT_THAT(plan.reasons,
+              ::testing::IsSupersetOf({HasSubstr("device cpu"), HasSubstr("back end native"), HasSubstr("worker cpp")}));
   ASSERT_EQ(plan.rejected.size(), 1U);
   EXPECT_EQ(plan.rejected[0].backend, "fsdp");
 }
@@ -226,11 +231,13 @@ TEST(CheckFitTest, NamesEveryDifferenceThatMatters) {
   unknown_torch.torch_version.clear();
   EXPECT_THAT(check_fit(plan, unknown_torch), is_ok());
 
-  const Machine other{.host_class = "linux-aarch64", .cores = 1, .memory_bytes = 1U << 30, .devices = {}, .torch_version = "2.12.0"};
+  const Machine other{
+      .host_class = "linux-aarch64", .cores = 1, .memory_bytes = 1U << 30, .devices = {}, .torch_version = "2.12.0"};
   const Status misfit = check_fit(plan, other);
   ASSERT_THAT(misfit, is_error(Code::plan_misfit));
-  EXPECT_THAT(misfit.error().notes(), ElementsAre(HasSubstr("host class"), HasSubstr("cores: plan 2, here 1"), HasSubstr("memory: plan 8.0 GiB, here 1.0 GiB"),
-                                                  HasSubstr("`cpu`"), HasSubstr("torch: plan 2.13.0+cpu, here 2.12.0")));
+  EXPECT_THAT(misfit.error().notes(), ElementsAre(HasSubstr("host class"), HasSubstr("cores: plan 2, here 1"),
+                                                  HasSubstr("memory: plan 8.0 GiB, here 1.0 GiB"), HasSubstr("`cpu`"),
+                                                  HasSubstr("torch: plan 2.13.0+cpu, here 2.12.0")));
 }
 
 TEST(MachineTest, ThisMachineHasCoresMemoryAndACpu) {

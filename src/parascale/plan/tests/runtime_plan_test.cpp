@@ -30,11 +30,13 @@ RuntimePlan full_plan() {
   job.config.data.validation = {"b.tar"};
   job.config.override_count = 2;
   RuntimePlan plan = job.plan();
-  plan.changes = {{.path = "parascale.training.precision", .asked = "bf16", .planned = "fp32", .reason = "no kernels", .code = "PS322"}};
+  plan.changes = {
+      {.path = "parascale.training.precision", .asked = "bf16", .planned = "fp32", .reason = "no kernels", .code = "PS322"}};
   return plan;
 }
 
-constexpr std::array<std::string_view, 7> kNotHashed = {"hash", "reasons", "warnings", "changes", "rejected", "made_for", "made_by"};
+constexpr std::array<std::string_view, 7> kNotHashed = {"hash",     "reasons",  "warnings", "changes",
+                                                        "rejected", "made_for", "made_by"};
 
 TEST(RuntimePlanTest, JsonReadsBack) {
   const RuntimePlan plan = full_plan();
@@ -141,7 +143,11 @@ TEST(RuntimePlanTest, CountsThatCannotBeRunAreRefusedWhateverTheHash) {
   };
   EXPECT_THAT(refused([](RuntimePlan&) {}), is_ok());
   EXPECT_THAT(refused([](RuntimePlan& plan) { plan.batch.per_rank = 0; }), is_error(Code::plan_invalid));
-  EXPECT_THAT(refused([](RuntimePlan& plan) { plan.batch.per_rank = 1U << 16; plan.batch.accumulation = 1U << 16; }), is_error(Code::plan_invalid));
+  EXPECT_THAT(refused([](RuntimePlan& plan) {
+                plan.batch.per_rank = 1U << 16;
+                plan.batch.accumulation = 1U << 16;
+              }),
+              is_error(Code::plan_invalid));
   EXPECT_THAT(refused([](RuntimePlan& plan) { plan.data.steps_per_epoch = 0; }), is_error(Code::plan_invalid));
   EXPECT_THAT(refused([](RuntimePlan& plan) { plan.schedule.evaluation_batch = 0; }), is_error(Code::plan_invalid));
 }
@@ -173,8 +179,8 @@ TEST(LearningRateTest, LinearAndCosineFollowTheirForms) {
     for (std::uint64_t step = 11; step <= 100; ++step) {
       const double progress = static_cast<double>(step - 10) / 90.0;
       EXPECT_NEAR(rate("linear", 10, min_ratio, 100, step), kPeak * (1.0 - (1.0 - min_ratio) * progress), 1e-17);
-      EXPECT_NEAR(rate("cosine", 10, min_ratio, 100, step), kPeak * (min_ratio + (1.0 - min_ratio) * (1.0 + std::cos(std::numbers::pi * progress)) / 2.0),
-                  1e-17);
+      EXPECT_NEAR(rate("cosine", 10, min_ratio, 100, step),
+                  kPeak * (min_ratio + (1.0 - min_ratio) * (1.0 + std::cos(std::numbers::pi * progress)) / 2.0), 1e-17);
     }
   }
   EXPECT_NEAR(rate("cosine", 0, 0.0, 100, 50), kPeak / 2.0, 1e-17);

@@ -198,7 +198,8 @@ TEST_F(ChannelTest, DescriptorsBelongToTheFrameThatAnnouncesThem) {
   const Pipe third = Pipe::make();
   // All is read in as few system calls as the kernel likes: the descriptors must still find their frames.
   ASSERT_THAT(peer.send(Json::object({{"type", "plain"}})), is_ok());
-  ASSERT_THAT(peer.send(Json::object({{"type", "two"}, {"descriptors", 2}}), {first.write_end.get(), second.write_end.get()}), is_ok());
+  ASSERT_THAT(peer.send(Json::object({{"type", "two"}, {"descriptors", 2}}), {first.write_end.get(), second.write_end.get()}),
+              is_ok());
   ASSERT_THAT(peer.send(Json::object({{"type", "plain"}})), is_ok());
   ASSERT_THAT(peer.send(Json::object({{"type", "one"}, {"descriptors", 1}}), {third.write_end.get()}), is_ok());
   EXPECT_TRUE(ours_.receive().value()->descriptors.empty());

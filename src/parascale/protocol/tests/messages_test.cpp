@@ -24,17 +24,45 @@ void expect_round_trip(const Message& message) {
 }
 
 TEST(MessagesTest, EveryMessageReadsBack) {
-  expect_round_trip(Hello{.protocol = "1.0", .role = "cpp", .pid = 7, .torch = "2.13.0", .capabilities = Json::object({{"amp", true}})});
-  expect_round_trip(StateEntry{.name = "vit.layernorm.weight", .kind = "param", .dtype = Dtype::bf16, .global_shape = {3, 4}, .trainable = true,
-                               .group = "no_decay", .alias_of = "other"});
+  expect_round_trip(
+      Hello{.protocol = "1.0", .role = "cpp", .pid = 7, .torch = "2.13.0", .capabilities = Json::object({{"amp", true}})});
+  expect_round_trip(StateEntry{.name = "vit.layernorm.weight",
+                               .kind = "param",
+                               .dtype = Dtype::bf16,
+                               .global_shape = {3, 4},
+                               .trainable = true,
+                               .group = "no_decay",
+                               .alias_of = "other"});
   expect_round_trip(StateEntry{.name = "step", .kind = "moment", .dtype = Dtype::i64});
-  expect_round_trip(StepDone{.step = Step{3}, .terms = {{"loss", 144.0, 64.0}}, .grad_norm = 0.1, .skipped = true,
-                             .times_ns = {{"forward", 12}, {"wait", 0}}, .rss_bytes = 5, .peak_bytes = 6, .no_grad = {"a", "b"}});
-  expect_round_trip(Fill{.slot = 1, .split = "train", .step = Step{1ULL << 40}, .micro_step = 2, .rank = Rank{1}, .epoch = 3, .first = 1ULL << 50, .count = 9});
-  expect_round_trip(Filled{.slot = 1, .split = "train", .step = Step{2}, .micro_step = 3, .valid = 4, .replaced = 2,
-                           .failures = {{.id = SampleId{7}, .reason = "truncated", .replacement = SampleId{8}}, {.id = SampleId{9}, .reason = "no bytes"}},
-                           .times_ns = {{"decode", 5}}, .batch_hash = "00ff", .cpu_ns = 11});
-  expect_round_trip(WorkerError{.error_class = "nan", .phase = "backward", .step = 5, .micro_step = 1, .message = "loss is nan", .stack = "a\nb"});
+  expect_round_trip(StepDone{.step = Step{3},
+                             .terms = {{"loss", 144.0, 64.0}},
+                             .grad_norm = 0.1,
+                             .skipped = true,
+                             .times_ns = {{"forward", 12}, {"wait", 0}},
+                             .rss_bytes = 5,
+                             .peak_bytes = 6,
+                             .no_grad = {"a", "b"}});
+  expect_round_trip(Fill{.slot = 1,
+                         .split = "train",
+                         .step = Step{1ULL << 40},
+                         .micro_step = 2,
+                         .rank = Rank{1},
+                         .epoch = 3,
+                         .first = 1ULL << 50,
+                         .count = 9});
+  expect_round_trip(Filled{.slot = 1,
+                           .split = "train",
+                           .step = Step{2},
+                           .micro_step = 3,
+                           .valid = 4,
+                           .replaced = 2,
+                           .failures = {{.id = SampleId{7}, .reason = "truncated", .replacement = SampleId{8}},
+                                        {.id = SampleId{9}, .reason = "no bytes"}},
+                           .times_ns = {{"decode", 5}},
+                           .batch_hash = "00ff",
+                           .cpu_ns = 11});
+  expect_round_trip(WorkerError{
+      .error_class = "nan", .phase = "backward", .step = 5, .micro_step = 1, .message = "loss is nan", .stack = "a\nb"});
 }
 
 TEST(MessagesTest, UnknownMembersAreIgnored) {
@@ -67,7 +95,10 @@ TEST(MessagesTest, MissingAndWrongMembersAreErrors) {
 
 TEST(MessagesTest, AStepThatIsNotFiniteCanBeReported) {
   // Policy `skip` goes on after such a step, so its numbers must arrive.
-  const StepDone done{.step = Step{1}, .terms = {{"loss", std::numeric_limits<double>::infinity(), 64.0}}, .grad_norm = std::nan(""), .skipped = true};
+  const StepDone done{.step = Step{1},
+                      .terms = {{"loss", std::numeric_limits<double>::infinity(), 64.0}},
+                      .grad_norm = std::nan(""),
+                      .skipped = true};
   const auto read = StepDone::from_json(parse_json(done.to_json().dump(), "message").value());
   ASSERT_THAT(read, is_ok());
   EXPECT_TRUE(std::isnan(read->terms.at(0).sum));
@@ -105,7 +136,7 @@ TEST(DtypeTest, NamesReadBackAndSizesAreExact) {
   EXPECT_EQ(bytes(Dtype::f32, {2, 3}), 24U);
   EXPECT_EQ(bytes(Dtype::f32, {3, 0}), 0U);
   EXPECT_EQ(bytes(Dtype::f32, {UINT64_MAX, 0}), std::nullopt);  // a size that no tensor has is none beside a zero either
-  EXPECT_EQ(bytes(Dtype::f4, {3}), std::nullopt);  // one and a half bytes
+  EXPECT_EQ(bytes(Dtype::f4, {3}), std::nullopt);               // one and a half bytes
   EXPECT_EQ(bytes(Dtype::f4, {4}), 2U);
   EXPECT_EQ(bytes(Dtype::u8, {1ULL << 60}), 1ULL << 60);
   EXPECT_EQ(bytes(Dtype::u8, {1ULL << 61}), std::nullopt);

@@ -56,7 +56,8 @@ TEST(RegionTest, MemoryThatCouldShrinkIsAViolation) {
 }
 
 TEST(RegionTest, WhatIsNoSharedMemoryIsRefused) {
-  EXPECT_THAT(Region::map(UniqueFd(open("/dev/null", O_RDWR | O_CLOEXEC)), 4096, Access::read), is_error(Code::protocol_violation));
+  EXPECT_THAT(Region::map(UniqueFd(open("/dev/null", O_RDWR | O_CLOEXEC)), 4096, Access::read),
+              is_error(Code::protocol_violation));
   EXPECT_THAT(Region::map(UniqueFd(), 4096, Access::read), is_error(Code::io_failed));
   EXPECT_THAT(Region::map(bare_memory(4096, F_SEAL_SHRINK | F_SEAL_WRITE), 4096, Access::read_write), is_error(Code::io_failed));
 }

@@ -17,7 +17,8 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 
 std::vector<TensorField> picture_fields() {
-  return {{.name = "pixel_values", .dtype = Dtype::f32, .sample_shape = {1, 3, 3}}, {.name = "labels", .dtype = Dtype::i64, .sample_shape = {}}};
+  return {{.name = "pixel_values", .dtype = Dtype::f32, .sample_shape = {1, 3, 3}},
+          {.name = "labels", .dtype = Dtype::i64, .sample_shape = {}}};
 }
 
 TEST(SlotLayoutTest, EverythingIsAlignedAndNothingOverlaps) {
@@ -47,13 +48,15 @@ TEST(SlotLayoutTest, RefusesWhatNoSlotCanHold) {
   EXPECT_THAT(refused({{.name = "", .sample_shape = {2}}}), is_error(Code::protocol_violation));
   EXPECT_THAT(refused({{.name = std::string(kTensorNameBytes, 'n'), .sample_shape = {2}}}), is_error(Code::protocol_violation));
   EXPECT_THAT(refused({{.name = std::string(kTensorNameBytes - 1, 'n'), .sample_shape = {2}}}), is_ok());
-  EXPECT_THAT(refused({{.name = "x", .sample_shape = std::vector<std::uint64_t>(kMaxTensorRank, 1)}}), is_error(Code::protocol_violation));
+  EXPECT_THAT(refused({{.name = "x", .sample_shape = std::vector<std::uint64_t>(kMaxTensorRank, 1)}}),
+              is_error(Code::protocol_violation));
   EXPECT_THAT(refused({{.name = "x", .sample_shape = {0}}}), is_error(Code::protocol_violation));
   EXPECT_THAT(refused({{.name = "x", .dtype = Dtype::f4, .sample_shape = {2}}}), is_error(Code::protocol_violation));
   EXPECT_THAT(refused({{.name = "x", .sample_shape = {1ULL << 62, 4}}}), is_error(Code::protocol_violation));
   EXPECT_THAT(refused({{.name = "x", .sample_shape = {1ULL << 33}}}, 1, 16), is_error(Code::protocol_violation));
   // slots x bytes beyond 2^64 would make a tiny region look large enough.
-  EXPECT_THAT(refused({{.name = "x", .dtype = Dtype::u8, .sample_shape = {1ULL << 35}}}, 1U << 30), is_error(Code::protocol_violation));
+  EXPECT_THAT(refused({{.name = "x", .dtype = Dtype::u8, .sample_shape = {1ULL << 35}}}, 1U << 30),
+              is_error(Code::protocol_violation));
 }
 
 TEST(SlotLayoutTest, SurvivesJsonAndRefusesOtherOffsets) {

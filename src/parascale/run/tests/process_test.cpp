@@ -19,10 +19,10 @@ namespace {
 
 using parascale::testing::is_error;
 using parascale::testing::is_ok;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 /// Long enough for any machine: a test that reaches it fails.
 constexpr seconds kPatience{60};
@@ -35,7 +35,9 @@ class ProcessTest : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove(log_); }
 
-  SpawnOptions shell(const std::string& script) const { return {.program = "/bin/sh", .arguments = {"-c", script}, .log_path = log_}; }
+  SpawnOptions shell(const std::string& script) const {
+    return {.program = "/bin/sh", .arguments = {"-c", script}, .log_path = log_};
+  }
   ExitStatus run(const std::string& script) const {
     auto child = ChildProcess::spawn(shell(script)).value();
     return child.wait_or_kill(kPatience);

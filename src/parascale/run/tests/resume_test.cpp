@@ -37,7 +37,11 @@ class ResumeTest : public ::testing::Test {
     plan_.data.steps_per_epoch = 10;
     plan_.workload = {.name = "toy", .model = Json::object({{"hidden_size", 8}}), .preprocessor = Json::object()};
     plan_.optimizer.type = "adamw";
-    plan_.schedule = {.max_steps = 40, .lr = {.type = "cosine", .peak = 1e-3}, .evaluation_interval = 8, .evaluation_metric = "top1", .evaluation_batch = 4};
+    plan_.schedule = {.max_steps = 40,
+                      .lr = {.type = "cosine", .peak = 1e-3},
+                      .evaluation_interval = 8,
+                      .evaluation_metric = "top1",
+                      .evaluation_batch = 4};
     plan_.training = {.seed = 42, .nonfinite = "stop"};
     plan_.checkpoint.root = paths_.directory + "/checkpoints";
     std::filesystem::create_directories(plan_.checkpoint.root);
@@ -46,12 +50,15 @@ class ResumeTest : public ::testing::Test {
 
   std::string commit(std::uint64_t step, bool evaluated, const std::optional<Best>& best = std::nullopt) {
     checkpoint::testing::SampleCheckpoint sample(step);
-    sample.request.text_files = {{.path = "training/state.json", .role = "state", .content = state_text(plan_, Step{step}, evaluated, best)},
-                                 {.path = "training/plan.json", .role = "plan", .content = plan_.to_json().dump_pretty()}};
+    sample.request.text_files = {
+        {.path = "training/state.json", .role = "state", .content = state_text(plan_, Step{step}, evaluated, best)},
+        {.path = "training/plan.json", .role = "plan", .content = plan_.to_json().dump_pretty()}};
     auto committer = checkpoint::Committer::open(real_file_system(), clock_, plan_.checkpoint).value();
     return committer->commit(sample.request).value().path;
   }
-  Result<StartPoint> start(const ResumeRequest& request = {.mode = Mode::newest}) const { return find_start(request, plan_, paths_); }
+  Result<StartPoint> start(const ResumeRequest& request = {.mode = Mode::newest}) const {
+    return find_start(request, plan_, paths_);
+  }
 
   RunPaths paths_;
   plan::RuntimePlan plan_;

@@ -37,8 +37,8 @@ std::vector<WorkItem> all_items(WorkSequence sequence) {
 }
 
 std::string shown(const plan::RuntimePlan& plan) {
-  return "samples " + std::to_string(plan.data.train_samples) + ", per rank " + std::to_string(plan.batch.per_rank) + ", accumulation " +
-         std::to_string(plan.batch.accumulation) + (plan.data.drop_last ? ", drop last" : "");
+  return "samples " + std::to_string(plan.data.train_samples) + ", per rank " + std::to_string(plan.batch.per_rank) +
+         ", accumulation " + std::to_string(plan.batch.accumulation) + (plan.data.drop_last ? ", drop last" : "");
 }
 
 /// Every shape of an epoch: whole and ragged, smaller than a micro-step, many micro-steps.
@@ -75,8 +75,10 @@ TEST(ScheduleTest, EveryEpochPresentsEverySampleExactlyOnce) {
     const std::uint64_t used = plan.data.drop_last ? plan.data.train_samples / global * global : plan.data.train_samples;
     ASSERT_EQ(seen.size(), kEpochs);
     for (const auto& [epoch, counts] : seen) {
-      EXPECT_THAT(std::vector<int>(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(used)), ::testing::Each(1)) << epoch;
-      EXPECT_THAT(std::vector<int>(counts.begin() + static_cast<std::ptrdiff_t>(used), counts.end()), ::testing::Each(0)) << epoch;
+      EXPECT_THAT(std::vector<int>(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(used)), ::testing::Each(1))
+          << epoch;
+      EXPECT_THAT(std::vector<int>(counts.begin() + static_cast<std::ptrdiff_t>(used), counts.end()), ::testing::Each(0))
+          << epoch;
     }
   });
 }
@@ -217,7 +219,8 @@ TEST(ScheduleTest, StopAfterAtEveryPointEndsWithWholeSteps) {
         ++count;
       }
       // Everything up to the stop step, its evaluation included, and nothing of later steps that had not been taken.
-      const auto until = static_cast<std::size_t>(std::ranges::count_if(whole, [&](const WorkItem& item) { return item.step.value <= stop; }));
+      const auto until =
+          static_cast<std::size_t>(std::ranges::count_if(whole, [&](const WorkItem& item) { return item.step.value <= stop; }));
       EXPECT_EQ(count, std::max(taken, until)) << "taken " << taken << " stop " << stop;
     }
   }

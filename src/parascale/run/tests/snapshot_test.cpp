@@ -91,7 +91,8 @@ TEST(SnapshotPlanTest, TheLayoutDoesNotDependOnTheOrderOfTheInventory) {
     std::ranges::sort(lines);
     return lines;
   };
-  EXPECT_EQ(sorted_assignments(SnapshotPlan::make(inventory()).value()), sorted_assignments(SnapshotPlan::make(reversed).value()));
+  EXPECT_EQ(sorted_assignments(SnapshotPlan::make(inventory()).value()),
+            sorted_assignments(SnapshotPlan::make(reversed).value()));
 }
 
 TEST(SnapshotPlanTest, AModelWithoutOptimizerStateIsOneFile) {

@@ -16,33 +16,50 @@ struct Vit {
 };
 
 Json model_section(const Vit& vit) {
-  return Json::object({{"image_size", vit.image}, {"patch_size", vit.patch}, {"num_channels", vit.channels}, {"hidden_size", vit.width},
-                       {"num_hidden_layers", vit.layers}, {"num_attention_heads", vit.heads}, {"intermediate_size", vit.mlp}, {"num_labels", vit.labels},
-                       {"hidden_act", "gelu"}, {"layer_norm_eps", 1e-12}, {"initializer_range", 0.02}, {"hidden_dropout_prob", 0.0},
-                       {"attention_probs_dropout_prob", 0.0}, {"qkv_bias", true}});
+  return Json::object({{"image_size", vit.image},
+                       {"patch_size", vit.patch},
+                       {"num_channels", vit.channels},
+                       {"hidden_size", vit.width},
+                       {"num_hidden_layers", vit.layers},
+                       {"num_attention_heads", vit.heads},
+                       {"intermediate_size", vit.mlp},
+                       {"num_labels", vit.labels},
+                       {"hidden_act", "gelu"},
+                       {"layer_norm_eps", 1e-12},
+                       {"initializer_range", 0.02},
+                       {"hidden_dropout_prob", 0.0},
+                       {"attention_probs_dropout_prob", 0.0},
+                       {"qkv_bias", true}});
 }
 
 Json recipe_section() { return Json::object({{"mean", Json::array({0.5})}, {"std", Json::array({0.25})}}); }
 
-Result<plan::WorkloadShape> shape_of(const Vit& vit) { return vit_classifier().shape({.model = model_section(vit), .recipe = recipe_section()}); }
+Result<plan::WorkloadShape> shape_of(const Vit& vit) {
+  return vit_classifier().shape({.model = model_section(vit), .recipe = recipe_section()});
+}
 
-// Totals of the published checkpoints as `ViTForImageClassification`, by transformers: sum(p.numel() for p in model.parameters()).
+// Totals of the published checkpoints as `ViTForImageClassification`, by transformers: sum(p.numel() for p in
+// model.parameters()).
 TEST(VitClassifierTest, CountsTheParametersOfKnownModels) {
-  EXPECT_EQ(shape_of({}).value().parameters, 86'567'656U);                                                  // google/vit-base-patch16-224
-  EXPECT_EQ(shape_of({.image = 384, .patch = 32}).value().parameters, 88'297'192U);                         // google/vit-base-patch32-384
-  EXPECT_EQ(shape_of({.width = 1024, .layers = 24, .heads = 16, .mlp = 4096}).value().parameters, 304'326'632U);  // google/vit-large-patch16-224
-  EXPECT_EQ(shape_of({.width = 192, .heads = 3, .mlp = 768}).value().parameters, 5'717'416U);               // WinKawaks/vit-tiny-patch16-224
-  EXPECT_EQ(shape_of({.width = 384, .heads = 6, .mlp = 1536}).value().parameters, 22'050'664U);             // WinKawaks/vit-small-patch16-224
+  EXPECT_EQ(shape_of({}).value().parameters, 86'567'656U);                           // google/vit-base-patch16-224
+  EXPECT_EQ(shape_of({.image = 384, .patch = 32}).value().parameters, 88'297'192U);  // google/vit-base-patch32-384
+  EXPECT_EQ(shape_of({.width = 1024, .layers = 24, .heads = 16, .mlp = 4096}).value().parameters,
+            304'326'632U);                                                                     // google/vit-large-patch16-224
+  EXPECT_EQ(shape_of({.width = 192, .heads = 3, .mlp = 768}).value().parameters, 5'717'416U);  // WinKawaks/vit-tiny-patch16-224
+  EXPECT_EQ(shape_of({.width = 384, .heads = 6, .mlp = 1536}).value().parameters,
+            22'050'664U);  // WinKawaks/vit-small-patch16-224
 }
 
 TEST(VitClassifierTest, WithoutQkvBiasThreeVectorsALayerAreMissing) {
   Json model = model_section({});
   model["qkv_bias"] = false;
-  EXPECT_EQ(vit_classifier().shape({.model = model, .recipe = recipe_section()}).value().parameters, 86'567'656U - 12U * 3U * 768U);
+  EXPECT_EQ(vit_classifier().shape({.model = model, .recipe = recipe_section()}).value().parameters,
+            86'567'656U - 12U * 3U * 768U);
 }
 
 TEST(VitClassifierTest, WritesTheFilesOfAModelDirectory) {
-  Json model = model_section({.image = 28, .patch = 7, .channels = 1, .width = 96, .layers = 4, .heads = 4, .mlp = 192, .labels = 3});
+  Json model =
+      model_section({.image = 28, .patch = 7, .channels = 1, .width = 96, .layers = 4, .heads = 4, .mlp = 192, .labels = 3});
   model["label_names"] = Json::array({"zero", "one"});
   const auto shape = vit_classifier().shape({.model = model, .recipe = recipe_section()});
   ASSERT_THAT(shape, is_ok());
@@ -50,9 +67,10 @@ TEST(VitClassifierTest, WritesTheFilesOfAModelDirectory) {
   for (const auto& [key, value] : shape->model.members()) {
     keys.push_back(key);
   }
-  EXPECT_THAT(keys, ElementsAre("architectures", "model_type", "image_size", "patch_size", "num_channels", "hidden_size", "num_hidden_layers",
-                                "num_attention_heads", "intermediate_size", "hidden_act", "layer_norm_eps", "initializer_range", "hidden_dropout_prob",
-                                "attention_probs_dropout_prob", "qkv_bias", "encoder_stride", "id2label", "label2id", "dtype"));
+  EXPECT_THAT(keys, ElementsAre("architectures", "model_type", "image_size", "patch_size", "num_channels", "hidden_size",
+                                "num_hidden_layers", "num_attention_heads", "intermediate_size", "hidden_act", "layer_norm_eps",
+                                "initializer_range", "hidden_dropout_prob", "attention_probs_dropout_prob", "qkv_bias",
+                                "encoder_stride", "id2label", "label2id", "dtype"));
   EXPECT_EQ(shape->model.find("architectures")->dump(), R"(["ViTForImageClassification"])");
   EXPECT_EQ(shape->model.find("id2label")->dump(), R"({"0":"zero","1":"one","2":"LABEL_2"})");
   EXPECT_EQ(shape->model.find("label2id")->dump(), R"({"zero":0,"one":1,"LABEL_2":2})");
@@ -67,8 +85,9 @@ TEST(VitClassifierTest, OneMeanStandsForAllChannels) {
 }
 
 TEST(VitClassifierTest, TheBatchContractHasPicturesAndLabels) {
-  EXPECT_EQ(shape_of({.labels = 10}).value().fields.dump(),
-            R"([{"name":"pixel_values","dtype":"F32","sample_shape":[3,224,224]},{"name":"labels","dtype":"I64","sample_shape":[]}])");
+  EXPECT_EQ(
+      shape_of({.labels = 10}).value().fields.dump(),
+      R"([{"name":"pixel_values","dtype":"F32","sample_shape":[3,224,224]},{"name":"labels","dtype":"I64","sample_shape":[]}])");
 }
 
 TEST(VitClassifierTest, ContradictingSizesAreRefused) {

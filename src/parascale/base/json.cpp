@@ -410,6 +410,10 @@ Result<Json> parse_json(std::string_view text, std::string_view name, JsonLimits
   if (text.size() > limits.max_bytes) {
     return Error(Code::json_invalid, fmt::format("{} holds {} bytes; the limit is {}", name, text.size(), limits.max_bytes));
   }
+  // The parser would take a NUL for the end of the text and skip a byte order mark; neither is JSON.
+  if (text.find('\0') != std::string_view::npos || text.starts_with("\xEF\xBB\xBF")) {
+    return Error(Code::json_invalid, fmt::format("{} is not valid JSON: it holds a NUL byte or a byte order mark", name));
+  }
   Builder builder(limits.max_depth);
   if (nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) {
     return builder.take();

@@ -130,14 +130,18 @@ Result<StartPoint> start_newest(const plan::RuntimePlan& plan) {
 
 bool improves(const std::string& metric, double value, double best) { return metric == "loss" ? value < best : value > best; }
 
-Result<StartPoint> find_start(const ResumeRequest& request, const plan::RuntimePlan& plan, const RunPaths& paths) {
+Status check_fresh(const ResumeRequest& request, const RunPaths& paths) {
+  if (request.mode == ResumeRequest::Mode::fresh && holds_run(paths)) {
+    return Error(Code::run_exists, fmt::format("`{}` already holds a run", paths.directory))
+        .help("go on with it: `--resume auto`")
+        .help("or start beside it: `--set runtime.run_dir=<another directory>`");
+  }
+  return {};
+}
+
+Result<StartPoint> find_start(const ResumeRequest& request, const plan::RuntimePlan& plan) {
   switch (request.mode) {
     case ResumeRequest::Mode::fresh:
-      if (holds_run(paths)) {
-        return Error(Code::run_exists, fmt::format("`{}` already holds a run", paths.directory))
-            .help("go on with it: `--resume auto`")
-            .help("or start beside it: `--set runtime.run_dir=<another directory>`");
-      }
       return StartPoint{};
     case ResumeRequest::Mode::newest:
       return start_newest(plan);

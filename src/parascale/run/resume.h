@@ -34,10 +34,13 @@ struct StartPoint {
   std::vector<std::string> changes;  ///< settings that differ from the checkpoint's plan and may
 };
 
-/// Finds and verifies the checkpoint to start from and compares its plan with this one. Errors: run_exists (no `--resume` and the
-/// directory holds a run), checkpoint_not_found, resume_refused with every setting that must not differ, and what the checkpoint
-/// module reports.
-Result<StartPoint> find_start(const ResumeRequest& request, const plan::RuntimePlan& plan, const RunPaths& paths);
+/// Refuses a fresh start in a directory that holds a run. Errors: run_exists with the two remedies.
+Status check_fresh(const ResumeRequest& request, const RunPaths& paths);
+
+/// Finds and verifies the checkpoint to start from and compares its plan with this one. The committer has been opened before: it
+/// puts back what a crash left parked. Errors: checkpoint_not_found, resume_refused with every setting that must not differ, and
+/// what the checkpoint module reports.
+Result<StartPoint> find_start(const ResumeRequest& request, const plan::RuntimePlan& plan);
 
 /// `training/state.json` of a checkpoint.
 std::string state_text(const plan::RuntimePlan& plan, Step step, bool evaluated, const std::optional<Best>& best);

@@ -101,9 +101,11 @@ Result<TrainOutcome> train(const TrainRequest& request) {
   PS_ASSIGN(auto signals, SignalWatch::make());
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   PS_ASSIGN(const auto lock, RunLock::take(request.paths.directory));
-  PS_ASSIGN(auto start, find_start(request.resume, request.plan, request.paths));
-  PS_ASSIGN(auto records, RecordWriter::open(request.paths, request.sinks));
+  PS_TRY(check_fresh(request.resume, request.paths));
   FileSystem& files = real_file_system();
+  PS_ASSIGN(auto committer, checkpoint::Committer::open(files, real_clock(), request.plan.checkpoint));
+  PS_ASSIGN(auto start, find_start(request.resume, request.plan));
+  PS_ASSIGN(auto records, RecordWriter::open(request.paths, request.sinks));
   if (!request.config_document.empty()) {
     PS_TRY(replace_file(files, request.paths.config(), request.config_document));
   }
@@ -111,15 +113,11 @@ Result<TrainOutcome> train(const TrainRequest& request) {
   record_start(request, start, records);
   const Failed failed{records};
   const Step first = start.step;
-  auto committer = checkpoint::Committer::open(files, real_clock(), request.plan.checkpoint);
-  if (!committer.ok()) {
-    return failed(committer.error(), first);
-  }
   Log log(request.paths.log("agent"));
-  for (const auto& name : (*committer)->recovered()) {
+  for (const auto& name : committer->recovered()) {
     log.info(fmt::format("cleared a leftover of an earlier process: {}", name));
   }
-  CommitThread commits(std::move(committer).value());
+  CommitThread commits(std::move(committer));
   std::vector<data::Split> splits{data::Split::train};
   if (request.plan.data.validation_samples > 0) {
     splits.push_back(data::Split::validation);

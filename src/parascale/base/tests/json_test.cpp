@@ -36,6 +36,8 @@ TEST(JsonTest, RefusesWhatIsNotStrictJson) {
   for (const char* text : {"", "{", R"({"a":1,"a":2})", "[1,]", "// c\n1", "1 2", "{'a':1}", "[1e999]", "\"\xff\"", "nul"}) {
     EXPECT_THAT(parse_json(text, "t"), is_error(Code::json_invalid)) << text;
   }
+  EXPECT_THAT(parse_json(std::string_view("1\0 2", 4), "t"), is_error(Code::json_invalid));
+  EXPECT_THAT(parse_json("\xEF\xBB\xBF{}", "t"), is_error(Code::json_invalid));
   const std::string deep(100, '[');
   EXPECT_THAT(parse_json(deep, "t"), is_error(Code::json_invalid));
 }

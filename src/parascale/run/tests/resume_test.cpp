@@ -57,7 +57,8 @@ class ResumeTest : public ::testing::Test {
     return committer->commit(sample.request).value().path;
   }
   Result<StartPoint> start(const ResumeRequest& request = {.mode = Mode::newest}) const {
-    return find_start(request, plan_, paths_);
+    PS_TRY(check_fresh(request, paths_));
+    return find_start(request, plan_);
   }
 
   RunPaths paths_;

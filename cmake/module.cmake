@@ -5,6 +5,7 @@
 #   THREADED: the test also runs under TSan (label `threaded`, target `threaded_tests`).
 add_custom_target(sanitized_tests)
 add_custom_target(threaded_tests)
+add_custom_target(unit_tests)  # all of them: `make asan` runs more than the lane of `make test`
 
 function(parascale_layer_of module out_layer out_depends)
   foreach(row IN LISTS PARASCALE_LAYERS)
@@ -56,6 +57,7 @@ function(parascale_module)
     add_executable(${ARG_NAME}_test ${tests})
     target_link_libraries(${ARG_NAME}_test PRIVATE ${library} parascale_test_support parascale_warnings GTest::gmock_main ${ARG_LIBRARIES})
     add_test(NAME unit.${ARG_NAME} COMMAND ${ARG_NAME}_test WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    add_dependencies(unit_tests ${ARG_NAME}_test)
     set(labels fast)
     if(ARG_SANITIZED)
       list(APPEND labels sanitized)

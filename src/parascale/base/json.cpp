@@ -337,7 +337,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool start_array(std::size_t) override { return open(Json::array()); }
   bool end_array() override { return close(); }
   bool key(std::string& name) override {
-    if (!keys_.back().insert(name).second) {
+    if (is_known(name)) {
       return fail(fmt::format("key `{}` is given twice", name));
     }
     key_ = std::move(name);
@@ -361,6 +361,21 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool fail(std::string reason) {
     reason_ = std::move(reason);
     return false;
+  }
+  /// Small objects are searched; the names of a large one are kept in a set from then on.
+  bool is_known(const std::string& name) {
+    constexpr std::size_t kSearched = 24;
+    const auto& members = stack_.back()->members();
+    if (members.size() < kSearched) {
+      return stack_.back()->contains(name);
+    }
+    auto& names = keys_.back();
+    if (names.empty()) {
+      for (const auto& member : members) {
+        names.insert(member.first);
+      }
+    }
+    return !names.insert(name).second;
   }
   Json* place(Json value) {
     if (stack_.empty()) {

@@ -57,7 +57,8 @@ class Rank {
   const protocol::ResultsLayout& results_layout() const { return results_layout_; }
   protocol::Pulse pulse() const { return protocol::read_pulse(pulse_.bytes()); }
 
-  void send(const Json& message) { ASSERT_THAT(channel_.send(message), is_ok()); }
+  /// A worker may end while messages are still on their way; what it says last is seen by `expect`.
+  void send(const Json& message) { (void)channel_.send(message); }
   void send_region(const std::string& name, const Region& region, Json layout = {}) {
     ASSERT_THAT(channel_.send(Json::object({{"type", "region"},
                                             {"name", name},

@@ -42,6 +42,18 @@ TEST(JsonTest, RefusesWhatIsNotStrictJson) {
   EXPECT_THAT(parse_json(deep, "t"), is_error(Code::json_invalid));
 }
 
+TEST(JsonTest, FindsDuplicatesInSmallAndLargeObjects) {
+  for (const int count : {2, 23, 24, 25, 60}) {
+    std::string text = "{";
+    for (int i = 0; i < count; ++i) {
+      text += "\"k" + std::to_string(i) + "\":" + std::to_string(i) + ",";
+    }
+    EXPECT_TRUE(parse_json(text + "\"last\":0}", "t").ok()) << count;
+    EXPECT_THAT(parse_json(text + "\"k0\":0}", "t"), is_error(Code::json_invalid)) << count;
+    EXPECT_THAT(parse_json(text + "\"k" + std::to_string(count - 1) + "\":0}", "t"), is_error(Code::json_invalid)) << count;
+  }
+}
+
 TEST(JsonTest, NamesThePlaceOfAFault) {
   auto json = parse_json("{\n  \"a\": 1,\n  b: 2\n}", "x.json");
   ASSERT_FALSE(json.ok());

@@ -106,15 +106,33 @@ Status FakeRank::handle(protocol::Frame frame) {
     PS_ASSIGN(const auto hello, protocol::Hello::from_json(message));
     return protocol::check_version(hello);
   }
-  if (type == "region") return on_region(std::move(frame));
-  if (type == "init") return on_init(message);
-  if (type == "load") return on_load(message);
-  if (type == "step") return on_step(message);
-  if (type == "micro") return on_micro(message);
-  if (type == "finish") return on_finish(message);
-  if (type == "eval") return on_eval(message, false);
-  if (type == "infer") return on_eval(message, true);
-  if (type == "snapshot") return on_snapshot(message);
+  if (type == "region") {
+    return on_region(std::move(frame));
+  }
+  if (type == "init") {
+    return on_init(message);
+  }
+  if (type == "load") {
+    return on_load(message);
+  }
+  if (type == "step") {
+    return on_step(message);
+  }
+  if (type == "micro") {
+    return on_micro(message);
+  }
+  if (type == "finish") {
+    return on_finish(message);
+  }
+  if (type == "eval") {
+    return on_eval(message, false);
+  }
+  if (type == "infer") {
+    return on_eval(message, true);
+  }
+  if (type == "snapshot") {
+    return on_snapshot(message);
+  }
   if (type == "stop") {
     stopped_ = true;
     return send(Json::object({{"type", "bye"}, {"summary", Json::object({{"step", step_}})}}));

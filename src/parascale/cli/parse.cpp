@@ -149,16 +149,36 @@ std::optional<Command> chosen(Line& line) {
     line.parsed.name = full;
     return true;
   };
-  if (got({"config", "validate"})) return line.validate;
-  if (got({"config", "show"})) return line.show;
-  if (got({"plan"})) return line.plan;
-  if (got({"train"})) return line.train;
-  if (got({"infer"})) return line.infer;
-  if (got({"checkpoint", "validate"})) return line.checkpoint;
-  if (got({"report"})) return line.report;
-  if (got({"doctor"})) return line.doctor;
-  if (got({"smoke"})) return line.smoke;
-  if (got({"data-engine"})) return DataEngineCommand{};
+  if (got({"config", "validate"})) {
+    return line.validate;
+  }
+  if (got({"config", "show"})) {
+    return line.show;
+  }
+  if (got({"plan"})) {
+    return line.plan;
+  }
+  if (got({"train"})) {
+    return line.train;
+  }
+  if (got({"infer"})) {
+    return line.infer;
+  }
+  if (got({"checkpoint", "validate"})) {
+    return line.checkpoint;
+  }
+  if (got({"report"})) {
+    return line.report;
+  }
+  if (got({"doctor"})) {
+    return line.doctor;
+  }
+  if (got({"smoke"})) {
+    return line.smoke;
+  }
+  if (got({"data-engine"})) {
+    return DataEngineCommand{};
+  }
   return std::nullopt;
 }
 

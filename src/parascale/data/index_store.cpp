@@ -155,7 +155,8 @@ Result<std::vector<std::string>> expand_paths(FileSystem& files, const std::vect
     const auto found = expand_glob(pattern);
     if (found.empty()) {
       return Error(Code::data_not_found, fmt::format("no file matches `{}`", pattern))
-          .note(fmt::format("looked for `{}`", resolved(pattern)));
+          .note(fmt::format("looked for `{}`", absolute_path(pattern).value_or(pattern)))
+          .help("relative paths start at the working directory");
     }
     for (const auto& path : found) {
       const auto info = files.info(resolved(path));

@@ -37,7 +37,7 @@ class FakeRank {
   Status on_eval(const Json& message, bool infer);
   Status on_snapshot(const Json& message);
   Status send(const Json& message) { return channel_.send(message); }
-  void play(std::string_view phase_fault, std::uint64_t step);
+  void play(std::string_view kind, std::uint64_t step);
   std::span<float> tensor(const std::string& name);
 
   protocol::Channel channel_;

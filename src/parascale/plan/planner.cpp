@@ -23,6 +23,7 @@ const Record* find_record(const std::vector<Record>& records, std::string_view n
 
 std::string names_of(const auto& records) {
   std::vector<std::string> names;
+  names.reserve(records.size());
   for (const auto& record : records) {
     names.push_back(record.name);
   }

@@ -109,7 +109,7 @@ Result<std::optional<double>> number(const Json& object, std::string_view key, s
     return std::optional<double>(std::numeric_limits<double>::quiet_NaN());
   }
   if (const auto read = value->to_double()) {
-    return std::optional<double>(*read);
+    return read;
   }
   return no_record(name, fmt::format("member `{}` is of type {}, not number,", key, value->type_name()));
 }
@@ -120,7 +120,7 @@ Result<std::optional<std::uint64_t>> count(const Json& object, std::string_view 
     return std::optional<std::uint64_t>();
   }
   if (const auto read = value->to_uint64()) {
-    return std::optional<std::uint64_t>(*read);
+    return read;
   }
   return no_record(name, fmt::format("member `{}` is not a count", key));
 }

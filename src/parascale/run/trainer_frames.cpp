@@ -31,6 +31,7 @@ std::uint64_t step_hash(const std::vector<std::string>& hashes) {
     return number(hashes.front());
   }
   std::vector<std::uint64_t> values;
+  values.reserve(hashes.size());
   for (const auto& hash : hashes) {
     values.push_back(number(hash));
   }

@@ -298,18 +298,6 @@ TEST(WriteEvidenceTest, FakesAreLabelledEverywhere) {
   EXPECT_THAT(run.read("evidence.json"), HasSubstr("\"mock\": true"));
 }
 
-// Reads the event files with TensorBoard's own reader; needs a Python that has the `tensorboard` package.
-TEST(TensorBoardOracleTest, TheRealReaderFindsEveryScalar) {
-  const char* python = std::getenv("PARASCALE_ORACLE_PYTHON");
-  if (python == nullptr) {
-    GTEST_SKIP() << "PARASCALE_ORACLE_PYTHON is not set";
-  }
-  RunDirectory run("oracle");
-  write_two_attempts(run);
-  ASSERT_THAT(write_evidence(run.path(), real_file_system(), FixedClock()), is_ok());
-  EXPECT_EQ(std::system(fmt::format("{} tests/oracles/tensorboard_read.py --check '{}'", python, run.path()).c_str()), 0);
-}
-
 TEST(SummaryTest, FitsEightyColumns) {
   RunDirectory run("summary");
   write_two_attempts(run);

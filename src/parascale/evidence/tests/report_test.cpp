@@ -1,6 +1,5 @@
 #include "parascale/evidence/report.h"
 
-#include <cstdlib>
 #include <fstream>
 #include <sstream>
 

@@ -6,9 +6,9 @@ Run with Pillow 13.0.0 from the repository root (`--check` only compares):  pyth
 import json
 import math
 import pathlib
-import sys
 
 import PIL
+from golden import write_or_check
 from PIL import Image
 
 OUT = pathlib.Path("src/parascale/data/tests/golden/pillow_affine.json")
@@ -47,12 +47,7 @@ def main():
                           "input": pixels.hex(), "output": moved.tobytes().hex()})
     document = {"made_with": f"Pillow {PIL.__version__}, tests/oracles/pillow_affine.py", "cases": cases}
     text = json.dumps(document, separators=(",", ":")).replace('},{"width"', '},\n{"width"') + "\n"
-    if sys.argv[1:] == ["--check"]:
-        if text != OUT.read_text():
-            raise SystemExit(f"{OUT} differs from what this Pillow makes")
-        print(f"{len(cases)} cases are as Pillow makes them")
-    else:
-        OUT.write_text(text)
+    write_or_check(OUT, text, len(cases))
 
 
 main()

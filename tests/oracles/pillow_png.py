@@ -8,10 +8,10 @@ import io
 import json
 import pathlib
 import struct
-import sys
 import zlib
 
 import PIL
+from golden import write_or_check
 from PIL import Image
 
 OUT = pathlib.Path("src/parascale/data/tests/golden/pillow_png.json")
@@ -91,12 +91,7 @@ def main():
                               "grey": image.convert("L").tobytes().hex(), "rgb": image.convert("RGB").tobytes().hex()})
     document = {"made_with": f"Pillow {PIL.__version__}, tests/oracles/pillow_png.py", "cases": cases}
     text = json.dumps(document, separators=(",", ":")).replace('},{"name"', '},\n{"name"') + "\n"
-    if sys.argv[1:] == ["--check"]:
-        if text != OUT.read_text():
-            raise SystemExit(f"{OUT} differs from what this Pillow makes")
-        print(f"{len(cases)} cases are as Pillow makes them")
-    else:
-        OUT.write_text(text)
+    write_or_check(OUT, text, len(cases))
 
 
 main()

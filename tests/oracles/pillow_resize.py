@@ -5,9 +5,9 @@ The sizes include reductions where Pillow 13 runs the vertical pass first. Run f
 
 import json
 import pathlib
-import sys
 
 import PIL
+from golden import write_or_check
 from PIL import Image
 
 OUT = pathlib.Path("src/parascale/data/tests/golden/pillow_resize.json")
@@ -38,12 +38,7 @@ def main():
                       "input": pixels.hex(), "output": scaled.tobytes().hex()})
     document = {"made_with": f"Pillow {PIL.__version__}, tests/oracles/pillow_resize.py", "cases": cases}
     text = json.dumps(document, separators=(",", ":")).replace('},{"width"', '},\n{"width"') + "\n"
-    if sys.argv[1:] == ["--check"]:
-        if text != OUT.read_text():
-            raise SystemExit(f"{OUT} differs from what this Pillow makes")
-        print(f"{len(cases)} cases are as Pillow makes them")
-    else:
-        OUT.write_text(text)
+    write_or_check(OUT, text, len(cases))
 
 
 main()

@@ -114,16 +114,10 @@ class Inference {
       session_.rank.channel().queue(Json::object({{"type", "infer"}, {"id", filled.slot}, {"slot", filled.slot}}));
     } else if (type == "result") {
       PS_ASSIGN(const auto slot, frame.message.get<std::uint32_t>("slot"));
-      const auto layout = protocol::make_results_layout(session_.layout.slot_count, session_.layout.capacity, columns());
-      PS_ASSIGN(const auto view, protocol::read_results(layout, session_.results.bytes(), slot));
+      PS_ASSIGN(const auto view, protocol::read_results(session_.results_layout, session_.results.bytes(), slot));
       return answer(slot, view);
     }
     return {};
-  }
-
-  std::uint32_t columns() const {
-    const Json* labels = request_.plan.workload.model.find("id2label");
-    return labels != nullptr ? static_cast<std::uint32_t>(labels->members().size()) : 1;
   }
 
   Status answer(std::uint32_t slot, const protocol::ResultsView& view) {

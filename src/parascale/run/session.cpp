@@ -61,9 +61,9 @@ Result<std::unique_ptr<Session>> Session::start(const SessionOptions& options) {
   PS_ASSIGN(session->layout, slot_layout(options.plan, options.slot_capacity));
   PS_ASSIGN(session->batches, protocol::Region::make("batches", session->layout.region_bytes()));
   PS_ASSIGN(session->pulse, protocol::Region::make("pulse", protocol::kPulseBytes));
-  const auto results_layout =
+  session->results_layout =
       protocol::make_results_layout(session->layout.slot_count, session->layout.capacity, label_count(options.plan));
-  PS_ASSIGN(session->results, protocol::Region::make("results", results_layout.region_bytes()));
+  PS_ASSIGN(session->results, protocol::Region::make("results", session->results_layout.region_bytes()));
   // Both build side by side: the requests go out before either answer is awaited.
   PS_TRY(session->open_engine(options));
   PS_TRY(session->open_rank(options));
@@ -91,7 +91,6 @@ Status Session::open_rank(const SessionOptions& options) {
   auto& channel = rank.channel();
   PS_TRY(channel.send(protocol::region_message("batches", batches.size(), layout.to_json()), {batches.fd()}));
   PS_TRY(channel.send(protocol::region_message("pulse", pulse.size()), {pulse.fd()}));
-  const auto results_layout = protocol::make_results_layout(layout.slot_count, layout.capacity, label_count(options.plan));
   PS_TRY(channel.send(protocol::region_message("results", results.size(), results_layout.to_json()), {results.fd()}));
   const Json plan = options.plan.to_json();
   const Json* hash = plan.find("hash");
@@ -117,7 +116,6 @@ Status Session::finish_rank(const SessionOptions& options) {
     PS_ASSIGN(auto entry, protocol::StateEntry::from_json(item));
     inventory.push_back(std::move(entry));
   }
-  PS_ASSIGN(ready_memory, ready.message.get_or<Json>("memory", Json()));
   return {};
 }
 

@@ -40,6 +40,7 @@ class Session {
   Peer engine;
   Peer rank;
   protocol::SlotLayout layout;
+  protocol::ResultsLayout results_layout;
   protocol::Region batches;
   protocol::Region pulse;
   protocol::Region results;
@@ -47,7 +48,6 @@ class Session {
   std::map<data::Split, data::DatasetSummary> summaries;
   std::vector<protocol::StateEntry> inventory;
   protocol::Hello rank_hello;
-  Json ready_memory;
 
   /// Makes the snapshot arena and hands it to the rank.
   Status share_arena(std::uint64_t bytes);

@@ -79,7 +79,6 @@ Status Trainer::start() {
     PS_TRY(parts_.session.load(*parts_.start.source, Session::LoadState::all,
                                std::chrono::seconds(plan_.supervision.hang_deadline_seconds)));
     snapshotted_ = parts_.start.step;
-    any_snapshot_ = parts_.start.source->manifest.has_value() && parts_.start.step.value > 0;
     last_checkpoint_ = parts_.start.source->directory;
     evaluated_ = parts_.start.evaluation_owed ? Step{} : parts_.start.step;
     auto& committer = parts_.commits.committer();
@@ -297,7 +296,6 @@ void Trainer::finish_boundary(Step step, std::optional<Best> best_before, bool i
 
 void Trainer::request_snapshot(SnapshotRequest request) {
   snapshotted_ = request.step;
-  any_snapshot_ = true;
   snapshot_wanted_ = std::move(request);
   snapshot_wanted_ns_ = now_ns();
   send_snapshot();
@@ -315,7 +313,6 @@ void Trainer::send_snapshot() {
   parts_.session.rank.channel().queue(snapshot_plan_->message(snapshot_wanted_->step));
   snapshot_sent_ = std::move(snapshot_wanted_);
   snapshot_wanted_.reset();
-  snapshot_sent_ns_ = now_ns();
   gate_open_ = true;
 }
 
@@ -333,7 +330,7 @@ void Trainer::request_stop() {
   if (next_item_ && next_item_->step > started_) {
     next_item_.reset();
   }
-  if (boundary_ == started_ && !(any_snapshot_ && snapshotted_ == started_)) {
+  if (boundary_ == started_ && snapshotted_ != started_) {
     request_snapshot({.step = started_, .best = false, .reason = "signal"});
   }
 }

@@ -132,15 +132,13 @@ class Trainer {
   std::optional<SnapshotRequest> snapshot_sent_;    // waits for the rank
   std::optional<SnapshotRequest> snapshot_commit_;  // being committed
   std::int64_t snapshot_wanted_ns_ = 0;
-  std::int64_t snapshot_sent_ns_ = 0;
   double blocked_ms_ = 0.0;
   std::uint32_t open_fills_ = 0;
-  Step dispatched_{};   // last step whose `finish` has been sent
-  Step started_{};      // last step whose `step` has been sent
-  Step boundary_{};     // last step whose boundary has been passed
-  Step snapshotted_{};  // last step a snapshot has been asked for
-  bool any_snapshot_ = false;
-  bool gate_open_ = true;  // false: later work waits for a boundary
+  Step dispatched_{};                // last step whose `finish` has been sent
+  Step started_{};                   // last step whose `step` has been sent
+  Step boundary_{};                  // last step whose boundary has been passed
+  std::optional<Step> snapshotted_;  // last step that is committed or that a snapshot has been asked for
+  bool gate_open_ = true;            // false: later work waits for a boundary
   bool stopping_ = false;
   int signals_seen_ = 0;
   bool audit_pending_ = true;
